@@ -1,0 +1,2 @@
+//! The `milepost` program: the commands over the worked graphs.
+fn main() {}

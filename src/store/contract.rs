@@ -1,0 +1,293 @@
+//! What a store promises, and the values that pass its door.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, Status};
+use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
+
+/// Keeps the logs of threads.
+///
+/// A thread is one log of [`Record`]s, numbered by [`Seq`] from 1 without gaps, plus the segments
+/// that its bases refer to and one [`Head`] row. The promises, which `store::conformance` checks:
+///
+/// - **One atomic write.** All of a [`Write`] is there after a crash, or nothing of it; and when
+///   `append` has returned, no crash and no power cut takes it away.
+/// - **One writer.** [`claim`](Self::claim) raises the thread's epoch. A write that names an older
+///   epoch is [`StoreError::Fenced`], a write that expects another end of the log or another head
+///   is [`StoreError::Conflict`]; both change nothing.
+/// - **Order.** What is read comes in `seq` order. Nothing depends on a clock or on the text of ids.
+/// - **Isolation.** Threads do not see each other, whatever their names.
+/// - **Honesty.** Damaged bytes are [`StoreError::Corrupt`], never a partial or defaulted record.
+#[async_trait]
+pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
+    /// Takes the thread for one call and raises its epoch. An unknown thread is a claim on an
+    /// empty log; nothing is stored before the first write.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] if another call holds it and `how` is [`Take::IfFree`].
+    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError>;
+
+    /// Gives the thread back. Does nothing if the epoch is no longer the holder's. Must not block:
+    /// it is called from destructors.
+    fn release(&self, thread: &ThreadId, epoch: Epoch);
+
+    /// Adds records to a thread's log, atomically and durably.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`], [`StoreError::Conflict`]; [`StoreError::Io`] if nothing can be
+    /// written.
+    async fn append(&self, write: Write) -> Result<(), StoreError>;
+
+    /// How the thread stands; none for an unknown one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError>;
+
+    /// Reads at most `limit` records from `from` on, in order. An unknown thread has none.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] names the thread and the seq of the first record that cannot be
+    /// trusted, or that is missing before the end of the log.
+    async fn records(
+        &self,
+        thread: &ThreadId,
+        from: Seq,
+        limit: usize,
+    ) -> Result<Vec<Stored>, StoreError>;
+
+    /// Reads segments in the order asked for.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if one is missing or does not match its id.
+    async fn segments(
+        &self,
+        thread: &ThreadId,
+        ids: &[[u8; 16]],
+    ) -> Result<Vec<Arc<[u8]>>, StoreError>;
+
+    /// Finds a run of a thread.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError>;
+
+    /// Lists threads in a fixed order, at most `limit` after `after`.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    async fn threads(
+        &self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadId, Head)>, StoreError>;
+
+    /// Removes a thread with all that belongs to it. An unknown thread is no error.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] while a call holds it.
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError>;
+
+    /// Copies a thread's whole log under another id. An unknown source copies nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] if the target has a log; [`StoreError::Busy`] while a call holds
+    /// either.
+    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError>;
+
+    /// Drops the records before the newest base, and the segments that nothing refers to any more.
+    /// The head, an open superstep and the runs stay; older checkpoints can no longer be read.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] while a call holds it.
+    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError>;
+}
+
+/// How to take a thread that another call may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Take {
+    /// Only if no call holds it.
+    IfFree,
+    /// In any case: the holder is fenced off.
+    Replace,
+}
+
+/// A thread, taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The epoch that every write must name.
+    pub epoch: Epoch,
+    /// How the thread stands; none for a new one.
+    pub head: Option<Head>,
+    /// The seq that the next record gets.
+    pub next: Seq,
+}
+
+/// How a thread stands: one row, rewritten with every write that changes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The graph's name.
+    pub graph: String,
+    /// The graph's fingerprint.
+    pub fingerprint: [u8; 16],
+    /// The current run.
+    pub run: String,
+    /// The current branch.
+    pub branch: Branch,
+    /// The input or commit that is the current position.
+    pub seq: Seq,
+    /// How many supersteps the branch has closed.
+    pub step: u64,
+    /// The newest base on the way to `seq`.
+    pub base: Seq,
+    /// The newest schema record.
+    pub schema: Seq,
+    /// How the thread stands.
+    pub status: Status,
+    /// When the thread was begun, in milliseconds since 1970. For people only.
+    pub created_ms: u64,
+    /// When it was last written, in milliseconds since 1970. For people only.
+    pub updated_ms: u64,
+}
+
+/// One atomic addition to a log.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The writer's epoch.
+    pub epoch: Epoch,
+    /// The branch that the records belong to.
+    pub branch: Branch,
+    /// The head as the writer knows it; [`Seq::new(0)`](Seq::new) for a new thread.
+    pub expected: Seq,
+    /// The seq of the first record: the end of the log as the writer knows it. The others follow.
+    pub first: Seq,
+    /// The records, at least one.
+    pub records: Vec<Record>,
+    /// New segments. One that is there already is not written again.
+    pub segments: Vec<([u8; 16], Vec<u8>)>,
+    /// The new head row.
+    pub head: Head,
+    /// The run row to write: the run that an input begins, or a run that moves on.
+    pub run: Option<(RunId, RunRow)>,
+}
+
+/// Where a run stands in its thread's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRow {
+    /// Its input.
+    pub input: Seq,
+    /// The position it ended with; none while it goes on.
+    pub end: Option<Seq>,
+    /// How it ended, or that it goes on.
+    pub status: Status,
+}
+
+/// A record as it stands in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its place.
+    pub seq: Seq,
+    /// The branch it belongs to.
+    pub branch: Branch,
+    /// The epoch of its writer.
+    pub epoch: Epoch,
+    /// What it says.
+    pub record: Arc<Record>,
+}
+
+/// Why a store refused.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another call holds the thread.
+    #[error("thread {thread} is busy: another call holds it. Wait for it, or replace it")]
+    Busy {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The writer's epoch is no longer the thread's.
+    #[error("thread {thread} was taken over: this writer has epoch {found}, the thread is at {current}. Nothing was written")]
+    Fenced {
+        /// The thread.
+        thread: ThreadId,
+        /// The writer's epoch.
+        found: Epoch,
+        /// The thread's epoch.
+        current: Epoch,
+    },
+    /// The log or the head is not where the writer expected it.
+    #[error("thread {thread} has moved: the writer expected head {expected_head} and next record {expected_next}, found {head} and {next}. Nothing was written")]
+    Conflict {
+        /// The thread.
+        thread: ThreadId,
+        /// The head that the writer expected.
+        expected_head: Seq,
+        /// The head as it is.
+        head: Seq,
+        /// The next seq that the writer expected.
+        expected_next: Seq,
+        /// The next seq as it is.
+        next: Seq,
+    },
+    /// Another process, or another handle in this one, has the store open.
+    #[error("the store {} is locked{}: one process at a time can open it", path.display(), holder.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
+    Locked {
+        /// The store's folder.
+        path: PathBuf,
+        /// The process that holds it, where known.
+        holder: Option<u32>,
+    },
+    /// Stored bytes cannot be trusted.
+    #[error("{place} is damaged: {found}. {hint}")]
+    Corrupt {
+        /// Which store, thread and record.
+        place: String,
+        /// What was expected and what was found.
+        found: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Stored bytes come from a newer program.
+    #[error("{place} has format version {found}, this program reads up to {known}. Use a newer program")]
+    Newer {
+        /// Which store, thread and record.
+        place: String,
+        /// The version found.
+        found: u32,
+        /// The newest known version.
+        known: u32,
+    },
+    /// The thread exists already.
+    #[error("thread {thread} exists already")]
+    Exists {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// The write itself makes no sense: no record, or a head that points nowhere.
+    #[error("a write to thread {thread} was refused: {reason}")]
+    Refused {
+        /// The thread.
+        thread: ThreadId,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The operating system said no.
+    #[error("{action} failed: {source}")]
+    Io {
+        /// What was tried, with the path.
+        action: String,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+    /// The store was closed, or its writer has ended.
+    #[error("the store is closed")]
+    Closed,
+}

@@ -1,0 +1,447 @@
+//! The records of a thread's log: plain structs of names and bytes.
+//!
+//! In come values that the driver has already turned into bytes, out go the same values; how a
+//! record becomes bytes is the business of [`frame`](crate::store). A record knows no node, no
+//! graph and no state type. `docs/format.md` is the contract; nothing here changes without it.
+
+use serde::{Deserialize, Serialize};
+
+/// One entry of a thread's log. The order of the variants is part of the stored format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Record {
+    /// What the state looked like to the program that wrote what follows.
+    Schema(SchemaRecord),
+    /// An input was accepted and reduced; moves the head.
+    Input(InputRecord),
+    /// A superstep that another call had begun is taken up again.
+    Started(StartedRecord),
+    /// A task of an open superstep ended.
+    Outcome(OutcomeRecord),
+    /// A superstep closed; moves the head.
+    Commit(CommitRecord),
+    /// The whole state at a head, so that loading need not begin at the first record.
+    Base(BaseRecord),
+    /// A call ended without closing its superstep.
+    Stopped(StoppedRecord),
+    /// Reserved: the result of a durable step inside a node.
+    Step(StepRecord),
+    /// Reserved: a task asks.
+    Question(QuestionRecord),
+    /// Reserved: a question was answered.
+    Answer(AnswerRecord),
+    /// Reserved: a wake-up time was set.
+    Timer(TimerRecord),
+    /// Reserved: an effect that a later failure has to undo.
+    Compensation(CompensationRecord),
+    /// Reserved: the position of a subgraph inside an open superstep.
+    Inner(InnerRecord),
+    /// Reserved: a branch was begun.
+    Branch(BranchRecord),
+}
+
+/// What the thread was written with: names, shapes, reducers of all fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaRecord {
+    /// The graph's name.
+    pub graph: String,
+    /// The graph's fingerprint.
+    pub fingerprint: [u8; 16],
+    /// The state type's name.
+    pub state: String,
+    /// The state's declared version.
+    pub version: u32,
+    /// The fields in declaration order.
+    pub fields: Vec<FieldRecord>,
+}
+
+/// One field of a [`SchemaRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldRecord {
+    /// The field's name.
+    pub name: String,
+    /// The serde shape of the value, as text: kinds and widths of scalars, names of fields and variants.
+    pub shape: String,
+    /// The codec of values and updates: 1 MessagePack with names, 2 bincode.
+    pub codec: u8,
+    /// The reducer's id.
+    pub reducer: String,
+    /// The reducer's version; 0 for one that is stored by value.
+    pub reducer_version: u32,
+    /// Whether stored bytes must have the field.
+    pub required: bool,
+}
+
+/// One change to one field, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredChange {
+    /// The field's name.
+    pub field: String,
+    /// The codec of the bytes: 1 MessagePack with names, 2 bincode.
+    pub codec: u8,
+    /// What happens before the merges.
+    pub base: StoredBase,
+    /// What the reducer is given, in order.
+    pub merges: Vec<Vec<u8>>,
+}
+
+/// What a change does before anything is merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StoredBase {
+    /// Nothing.
+    Keep,
+    /// The field is set to its default.
+    Clear,
+    /// The field is set to this value.
+    Overwrite(Vec<u8>),
+}
+
+/// One field's whole value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredValue {
+    /// The field's name.
+    pub field: String,
+    /// The codec of the bytes.
+    pub codec: u8,
+    /// The value.
+    pub bytes: Vec<u8>,
+}
+
+/// One entry of a frontier: what is to run next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredTask {
+    /// The node's name.
+    pub node: String,
+    /// The place among the tasks of that node.
+    pub index: u32,
+    /// The node it was reached from; empty for the start.
+    pub from: String,
+    /// The label of the edge it was reached by; empty for a plain edge.
+    pub by: String,
+    /// A worker's payload, as MessagePack with names.
+    pub payload: Option<Vec<u8>>,
+}
+
+/// A join that waits. Reserved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredJoin {
+    /// The joining node.
+    pub node: String,
+    /// Who has arrived.
+    pub arrived: Vec<String>,
+    /// The entry of the loop it belongs to.
+    pub entry: u64,
+}
+
+/// An edge that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredEdge {
+    /// From which node; empty for the start.
+    pub from: String,
+    /// The exit's label; empty for a plain edge.
+    pub label: String,
+    /// To which node; empty for the end.
+    pub to: String,
+    /// How many tasks it led to.
+    pub tasks: u32,
+}
+
+/// How a thread stands. Stored, never inferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// A call works on it, or died while it did.
+    Running,
+    /// A question is open.
+    Paused,
+    /// It waits for a time to come.
+    Parked,
+    /// A node, reducer or router failed; the superstep is open.
+    Failed,
+    /// Nothing is left to run.
+    Finished,
+    /// A caller cancelled; the superstep is open.
+    Cancelled,
+    /// The step budget or the deadline of the call is used up.
+    Limited,
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Status::Running => "running",
+            Status::Paused => "paused",
+            Status::Parked => "parked",
+            Status::Failed => "failed",
+            Status::Finished => "finished",
+            Status::Cancelled => "cancelled",
+            Status::Limited => "limited",
+        })
+    }
+}
+
+/// An accepted input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputRecord {
+    /// The run that it begins.
+    pub run: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// How many supersteps the branch has closed before.
+    pub step: u64,
+    /// The outcomes of an open superstep that this input gave up, by seq; they are reduced first.
+    pub closed: Vec<u64>,
+    /// What settles the tasks that never finished, reduced after `closed`.
+    pub settled: Vec<StoredChange>,
+    /// The input as an update.
+    pub update: Vec<StoredChange>,
+    /// Values of the fields whose reducers cannot be replayed.
+    pub values: Vec<StoredValue>,
+    /// The edges out of the start.
+    pub edges: Vec<StoredEdge>,
+    /// What runs first.
+    pub frontier: Vec<StoredTask>,
+    /// Running, or finished where there is nothing to run.
+    pub status: Status,
+}
+
+/// A takeover of an open superstep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedRecord {
+    /// The superstep.
+    pub step: u64,
+    /// How often it was taken over, this time included.
+    pub takeover: u32,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// A try of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredAttempt {
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// Why it failed; none for the try that succeeded.
+    pub error: Option<StoredError>,
+}
+
+/// An error, as text for people and a class for machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredError {
+    /// The class's name: `transient`, `timeout`, `panicked`, …
+    pub class: String,
+    /// The message with its causes.
+    pub message: String,
+}
+
+/// A task's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutcomeRecord {
+    /// The superstep.
+    pub step: u64,
+    /// The node's name.
+    pub node: String,
+    /// The place among the tasks of that node.
+    pub index: u32,
+    /// The exit's label; none for a node without exits, or where the failure was tolerated.
+    pub exit: Option<String>,
+    /// Whether the task failed and the graph tolerated it.
+    pub tolerated: bool,
+    /// What the node returned.
+    pub changes: Vec<StoredChange>,
+    /// The tries, in order; the last one ended it.
+    pub attempts: Vec<StoredAttempt>,
+}
+
+/// A task's end inside a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OutcomeRef {
+    /// Kept here: a superstep of one task.
+    Inline(OutcomeRecord),
+    /// Recorded before, under this seq.
+    At(u64),
+}
+
+/// A closed superstep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitRecord {
+    /// The superstep that this closes.
+    pub step: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The outcomes, in task-path order: the order in which they were reduced.
+    pub outcomes: Vec<OutcomeRef>,
+    /// Values of the changed fields whose reducers cannot be replayed.
+    pub values: Vec<StoredValue>,
+    /// The edges taken.
+    pub edges: Vec<StoredEdge>,
+    /// What runs next, in the order in which its updates will be merged.
+    pub frontier: Vec<StoredTask>,
+    /// Joins that wait. Reserved: empty.
+    pub joins: Vec<StoredJoin>,
+    /// Timers that are set, by seq of their record. Reserved: empty.
+    pub timers: Vec<u64>,
+    /// Running, or finished where nothing is left.
+    pub status: Status,
+}
+
+/// A whole state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseRecord {
+    /// The input or commit that it is the state of.
+    pub at: u64,
+    /// The fields.
+    pub fields: Vec<BaseField>,
+}
+
+/// One field of a base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseField {
+    /// The field's name.
+    pub field: String,
+    /// The codec of the bytes.
+    pub codec: u8,
+    /// The value.
+    pub value: BaseValue,
+}
+
+/// How a base holds a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BaseValue {
+    /// As one value.
+    Whole(Vec<u8>),
+    /// As items: sealed segments in order, then what is not yet sealed.
+    Items {
+        /// Sealed segments, oldest first.
+        sealed: Vec<SegmentRef>,
+        /// The items after the last sealed one.
+        tail: Vec<u8>,
+        /// How many items the tail has.
+        tail_items: u64,
+    },
+}
+
+/// Names a sealed segment of this thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SegmentRef {
+    /// The first 16 bytes of the BLAKE3 hash of its bytes.
+    pub id: [u8; 16],
+    /// How many items it has.
+    pub items: u64,
+    /// How many bytes it has.
+    pub bytes: u32,
+}
+
+/// A call that ended inside a superstep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoppedRecord {
+    /// The superstep that stays open.
+    pub step: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// How the thread stands.
+    pub status: Status,
+    /// Why, where it failed: the error that the caller got.
+    pub error: Option<StoredError>,
+    /// The tasks that failed, with their tries.
+    pub failed: Vec<FailedTask>,
+}
+
+/// A task that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedTask {
+    /// The node's name.
+    pub node: String,
+    /// The place among the tasks of that node.
+    pub index: u32,
+    /// The tries.
+    pub attempts: Vec<StoredAttempt>,
+}
+
+/// Reserved: the recorded result of a durable step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// The task's path, as text.
+    pub task: String,
+    /// The author's key.
+    pub key: String,
+    /// The result type's name.
+    pub type_name: String,
+    /// The result, as MessagePack with names.
+    pub value: Vec<u8>,
+}
+
+/// Reserved: a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionRecord {
+    /// The task's path, as text.
+    pub task: String,
+    /// The author's key.
+    pub key: String,
+    /// The question type's name.
+    pub type_name: String,
+    /// The answer's schema, as text.
+    pub answer: String,
+    /// The question, as MessagePack with names.
+    pub value: Vec<u8>,
+    /// When it expires, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
+}
+
+/// Reserved: an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerRecord {
+    /// The seq of the question.
+    pub question: u64,
+    /// The answer, as MessagePack with names.
+    pub value: Vec<u8>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// Reserved: a wake-up time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimerRecord {
+    /// The task's path, as text.
+    pub task: String,
+    /// The author's key.
+    pub key: String,
+    /// When it is due, in milliseconds since 1970.
+    pub due_ms: u64,
+}
+
+/// Reserved: how to undo an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompensationRecord {
+    /// The task's path, as text.
+    pub task: String,
+    /// The node that undoes.
+    pub undo: String,
+    /// What the node needs, as MessagePack with names.
+    pub value: Vec<u8>,
+}
+
+/// Reserved: a record of a subgraph, inside the parent's open superstep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InnerRecord {
+    /// The path of the task that runs the subgraph, as text.
+    pub path: String,
+    /// The place in that subgraph's own log.
+    pub seq: u64,
+    /// The inner record, framed like an outer one.
+    pub record: Vec<u8>,
+}
+
+/// Reserved: a branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchRecord {
+    /// The new branch's number.
+    pub branch: u32,
+    /// The branch it leaves.
+    pub parent: u32,
+    /// The last seq that both share.
+    pub at: u64,
+}
