@@ -266,9 +266,15 @@ mod tests {
         assert!(ThreadId::new("x".repeat(256)).is_ok());
         assert_eq!(
             RunId::new("é".repeat(129)),
-            Err(IdError::TooLong { what: "run id", found: 258 })
+            Err(IdError::TooLong {
+                what: "run id",
+                found: 258
+            })
         );
-        assert_eq!(ThreadId::new("a|b:c/%\0").expect("any text").as_str(), "a|b:c/%\0");
+        assert_eq!(
+            ThreadId::new("a|b:c/%\0").expect("any text").as_str(),
+            "a|b:c/%\0"
+        );
     }
 
     #[test]

@@ -3,4 +3,6 @@
 mod ids;
 pub mod store;
 
-pub use ids::{Branch, Epoch, IdError, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId};
+pub use ids::{
+    Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId,
+};

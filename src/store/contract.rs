@@ -214,7 +214,9 @@ pub enum StoreError {
         thread: ThreadId,
     },
     /// The writer's epoch is no longer the thread's.
-    #[error("thread {thread} was taken over: this writer has epoch {found}, the thread is at {current}. Nothing was written")]
+    #[error(
+        "thread {thread} was taken over: this writer has epoch {found}, the thread is at {current}. Nothing was written"
+    )]
     Fenced {
         /// The thread.
         thread: ThreadId,
@@ -224,7 +226,9 @@ pub enum StoreError {
         current: Epoch,
     },
     /// The log or the head is not where the writer expected it.
-    #[error("thread {thread} has moved: the writer expected head {expected_head} and next record {expected_next}, found {head} and {next}. Nothing was written")]
+    #[error(
+        "thread {thread} has moved: the writer expected head {expected_head} and next record {expected_next}, found {head} and {next}. Nothing was written"
+    )]
     Conflict {
         /// The thread.
         thread: ThreadId,
@@ -256,7 +260,9 @@ pub enum StoreError {
         hint: &'static str,
     },
     /// Stored bytes come from a newer program.
-    #[error("{place} has format version {found}, this program reads up to {known}. Use a newer program")]
+    #[error(
+        "{place} has format version {found}, this program reads up to {known}. Use a newer program"
+    )]
     Newer {
         /// Which store, thread and record.
         place: String,
