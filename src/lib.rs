@@ -1,8 +1,23 @@
 //! Milepost: an explicit state-graph execution engine.
 
 mod ids;
+mod node;
+mod state;
 pub mod store;
 
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId,
 };
+pub use state::{
+    Change, Codec, CodecError, Field, Layout, MergeFault, ReduceFault, Reducer, Snapshot, State,
+    Updates,
+};
+
+/// What the derives call. Not part of the public contract.
+#[doc(hidden)]
+pub mod plumbing {
+    pub use crate::state::{
+        AnyField, EncodedBase, EncodedChange, ItemReader, ItemWriter, MergeFault, ReducerInfo,
+        Staged, settle, stage,
+    };
+}

@@ -1,0 +1,11 @@
+//! Nodes: what a node may see, and what it may hand back.
+//!
+//! In come a snapshot of the state, a context and, for a worker, a payload; out comes an update,
+//! with an exit where the node has several. A node never changes the state itself, never names
+//! another node, and never knows the graph it is in.
+
+mod exits;
+mod output;
+
+pub use exits::Exits;
+pub use output::{IntoOutput, Output};

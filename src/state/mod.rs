@@ -1,0 +1,94 @@
+//! State: what the nodes of a graph share, and how their updates change it.
+//!
+//! In come updates in task-path order, out comes the next value of each field. A state is a plain
+//! struct; the derive mirrors it in an update type and in one typed constant a field. Nothing
+//! here runs a node, knows a graph, or stores anything: values only become bytes and back.
+
+mod builtin;
+mod change;
+mod codec;
+mod digest;
+mod field;
+mod merge;
+mod reducer;
+mod shape;
+mod snapshot;
+
+use std::fmt;
+
+pub use change::{Change, Updates};
+pub use codec::{Codec, CodecError, ItemReader, ItemWriter};
+pub use field::{AnyField, EncodedBase, EncodedChange, Field, ReducerInfo};
+pub(crate) use merge::panic_message;
+pub use merge::{MergeFault, Staged, settle, stage};
+pub use reducer::{Layout, ReduceFault, Reducer};
+pub use snapshot::Snapshot;
+
+/// What all nodes of a graph share. Made by `#[derive(State)]` on a plain struct.
+///
+/// Each field names the reducer that merges what nodes return for it; without an attribute the
+/// last write replaces, and two writers in one superstep are an error. The derive leaves the
+/// struct alone and adds the update type (`ChatUpdate` for `Chat`), a setter a field on it, and a
+/// [`Field`] constant a field (`Chat::MESSAGES`).
+///
+/// ```
+/// use milepost::{Add, Append, State};
+/// use serde::{Deserialize, Serialize};
+///
+/// /// What a conversation knows.
+/// #[derive(Clone, Debug, Default, Serialize, Deserialize, State)]
+/// pub struct Chat {
+///     /// Everything said so far, oldest first.
+///     #[reduce(Append)]
+///     pub messages: Vec<String>,
+///     /// Tokens spent.
+///     #[reduce(Add)]
+///     pub tokens: u64,
+///     /// The final answer.
+///     pub answer: Option<String>,
+/// }
+///
+/// let update = Chat::update().messages(vec!["hello".to_owned()]).tokens(3);
+/// let chat = Chat::default().apply(update).expect("one writer a field");
+/// assert_eq!((chat.messages.len(), chat.tokens), (1, 3));
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a state",
+    label = "a graph needs a state here",
+    note = "add `#[derive(Clone, Default, Serialize, Deserialize, State)]` to the struct"
+)]
+pub trait State: Clone + Default + Send + Sync + 'static {
+    /// A change to any of the fields. The default changes nothing.
+    type Update: Default + Send + Sync + fmt::Debug + 'static;
+
+    /// The struct's name.
+    const NAME: &'static str;
+
+    /// The declared version of the fields' types; 1 unless the struct says otherwise.
+    const VERSION: u32 = 1;
+
+    /// An update that changes nothing yet.
+    fn update() -> Self::Update {
+        Self::Update::default()
+    }
+
+    /// The fields in declaration order.
+    #[doc(hidden)]
+    fn fields() -> &'static [&'static dyn AnyField<Self>];
+
+    /// Merges the updates of one superstep, given in task-path order.
+    ///
+    /// # Errors
+    /// [`MergeFault`]; the state is then as it was.
+    #[doc(hidden)]
+    fn merge(&mut self, updates: &mut [Self::Update]) -> Result<(), MergeFault>;
+
+    /// The state after one update, as a test of a node needs it.
+    ///
+    /// # Errors
+    /// [`MergeFault`] if a reducer refuses.
+    fn apply(mut self, update: Self::Update) -> Result<Self, MergeFault> {
+        self.merge(&mut [update])?;
+        Ok(self)
+    }
+}
