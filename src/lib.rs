@@ -1,5 +1,6 @@
 //! Milepost: an explicit state-graph execution engine.
 
+mod engine;
 mod event;
 mod graph;
 mod ids;
