@@ -1,5 +1,12 @@
 //! Milepost: an explicit state-graph execution engine.
 
+// The derives name the crate by its own name, also in its own tests.
+#[allow(
+    unused_extern_crates,
+    reason = "used only where the crate itself derives"
+)]
+extern crate self as milepost;
+
 mod ids;
 mod node;
 mod state;
@@ -8,9 +15,12 @@ pub mod store;
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId,
 };
+pub use milepost_derive::{Exits, State};
+pub use node::{Exits, IntoOutput, Output};
 pub use state::{
-    Change, Codec, CodecError, Field, Layout, MergeFault, ReduceFault, Reducer, Snapshot, State,
-    Updates,
+    Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
+    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace,
+    Snapshot, State, Union, Updates,
 };
 
 /// What the derives call. Not part of the public contract.
@@ -18,6 +28,6 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         AnyField, EncodedBase, EncodedChange, ItemReader, ItemWriter, MergeFault, ReducerInfo,
-        Staged, settle, stage,
+        Staged, settle, show_update, stage,
     };
 }
