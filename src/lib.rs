@@ -1,10 +1,19 @@
 //! Milepost: an explicit state-graph execution engine.
 
+// The derives name the crate by its public name, also in the crate's own tests.
+#[allow(
+    unused_extern_crates,
+    reason = "used only where the crate itself derives"
+)]
+extern crate self as milepost;
+
 mod engine;
 mod event;
 mod graph;
 mod ids;
 mod node;
+mod policy;
+mod run;
 mod state;
 pub mod store;
 
@@ -16,10 +25,13 @@ pub use graph::{
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId,
 };
+pub use milepost_derive::{Exits, State};
 pub use node::{Context, ErrorClass, Exits, IntoOutput, Node, NodeError, Output, Policy, Retry};
+pub use policy::{Call, Layer, Next};
 pub use state::{
-    Change, Codec, CodecError, Field, Layout, MergeFault, ReduceFault, Reducer, Snapshot, State,
-    Updates,
+    Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
+    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace,
+    Snapshot, State, Union, Updates,
 };
 
 /// What the derives call. Not part of the public contract.
@@ -27,6 +39,6 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         AnyField, EncodedBase, EncodedChange, ItemReader, ItemWriter, MergeFault, ReducerInfo,
-        Staged, settle, stage,
+        Staged, settle, show_update, stage,
     };
 }

@@ -68,7 +68,17 @@ impl<'a> Next<'a> {
     /// As the layers and the node do.
     pub async fn run(self, call: &Call) -> Result<(), NodeError> {
         match self.layers.split_first() {
-            Some((layer, layers)) => layer.call(call, Next { layers, body: self.body }).await,
+            Some((layer, layers)) => {
+                layer
+                    .call(
+                        call,
+                        Next {
+                            layers,
+                            body: self.body,
+                        },
+                    )
+                    .await
+            }
             None => self.body.await,
         }
     }
@@ -76,6 +86,8 @@ impl<'a> Next<'a> {
 
 impl fmt::Debug for Next<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").field("layers", &self.layers.len()).finish_non_exhaustive()
+        f.debug_struct("Next")
+            .field("layers", &self.layers.len())
+            .finish_non_exhaustive()
     }
 }

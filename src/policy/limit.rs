@@ -14,7 +14,9 @@ pub(crate) struct Limit(Arc<Semaphore>);
 
 impl Limit {
     pub(crate) fn new(calls: usize) -> Self {
-        Self(Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS))))
+        Self(Arc::new(Semaphore::new(
+            calls.clamp(1, Semaphore::MAX_PERMITS),
+        )))
     }
 }
 

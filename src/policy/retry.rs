@@ -20,7 +20,9 @@ pub(crate) struct Attempt {
 pub(crate) fn now_ms() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
 }
 
 /// Runs `once` until it succeeds or the retry gives up, and keeps what each try did.
@@ -34,7 +36,11 @@ pub(crate) async fn tried<T>(
         let ended = once(number).await;
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let error = ended.as_ref().err().cloned();
-        attempts.push(Attempt { started_ms, micros, error });
+        attempts.push(Attempt {
+            started_ms,
+            micros,
+            error,
+        });
         let wait = match (&ended, retry) {
             (Err(error), Some(retry)) => retry.wait(number, error, chance()),
             _ => None,

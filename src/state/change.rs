@@ -28,6 +28,16 @@ pub(crate) enum Merges<U> {
     Many(Vec<U>),
 }
 
+impl<U> Merges<U> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, U> {
+        match self {
+            Merges::None => [].iter(),
+            Merges::One(update) => std::slice::from_ref(update).iter(),
+            Merges::Many(all) => all.iter(),
+        }
+    }
+}
+
 impl<T, U> Default for Change<T, U> {
     fn default() -> Self {
         Self {

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::change::{Base, Change, Merges};
 use super::codec::{Codec, CodecError, ItemReader, ItemWriter};
+use super::merge::{self, MergeFault, Staged};
 use super::reducer::{Layout, Reducer};
 use super::{State, digest, shape};
 
@@ -93,6 +94,47 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
     /// Has the update set the field back to its default.
     pub fn clear(&self, update: &mut S::Update) {
         (self.change_mut)(update).clear();
+    }
+}
+
+impl<S: State, T: Clone + Default + 'static, R: Reducer<T>> Field<S, T, R> {
+    /// First phase of a merge; what the derive calls.
+    #[doc(hidden)]
+    #[inline]
+    pub fn stage(&self, state: &S, updates: &mut [S::Update]) -> Result<Staged<T>, MergeFault> {
+        merge::stage::<T, R, _>(self.name, (self.get)(state), updates, self.change_mut)
+    }
+
+    /// Second phase of a merge; what the derive calls.
+    #[doc(hidden)]
+    #[inline]
+    pub fn settle(&self, staged: Staged<T>, state: &mut S, updates: &mut [S::Update]) {
+        merge::settle::<T, R, _>(staged, (self.get_mut)(state), updates, self.change_mut);
+    }
+}
+
+/// Writes an update as the names of the fields that it writes; what the derive calls.
+///
+/// # Errors
+/// As the formatter says.
+pub fn show_update(f: &mut fmt::Formatter<'_>, name: &str, fields: &[(&str, bool)]) -> fmt::Result {
+    write!(f, "{name}")?;
+    f.debug_set()
+        .entries(
+            fields
+                .iter()
+                .filter(|(_, written)| *written)
+                .map(|(field, _)| Bare(field)),
+        )
+        .finish()
+}
+
+/// A name without quotes.
+struct Bare<'a>(&'a str);
+
+impl fmt::Debug for Bare<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
     }
 }
 

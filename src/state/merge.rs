@@ -94,8 +94,19 @@ where
             Staged::Same
         });
     }
-    if !R::FALLIBLE {
+    if !R::FALLIBLE && !R::REHEARSED {
         return Ok(Staged::InPlace);
+    }
+    if !R::FALLIBLE {
+        return match catch_unwind(AssertUnwindSafe(|| {
+            rehearse::<T, R, U>(value, updates, change);
+        })) {
+            Ok(()) => Ok(Staged::InPlace),
+            Err(panic) => Err(MergeFault::Panicked {
+                field,
+                message: panic_message(&*panic),
+            }),
+        };
     }
     let mut next = value.clone();
     let reduced = catch_unwind(AssertUnwindSafe(|| {
@@ -108,6 +119,26 @@ where
             field,
             message: panic_message(&*panic),
         }),
+    }
+}
+
+/// What will be reduced in place is asked once before, on the value that the reducer will see.
+#[inline]
+fn rehearse<T, R, U>(value: &T, updates: &mut [U], change: fn(&mut U) -> &mut Change<T, R::Update>)
+where
+    T: Default,
+    R: Reducer<T>,
+{
+    let changes: Vec<_> = updates.iter_mut().map(|update| &*change(update)).collect();
+    let merges = changes.iter().flat_map(|change| change.merges.iter());
+    let base = changes.iter().rev().find_map(|change| match &change.base {
+        Base::Keep => None,
+        other => Some(other),
+    });
+    match base {
+        None | Some(Base::Keep) => R::rehearse(value, merges),
+        Some(Base::Clear) => R::rehearse(&T::default(), merges),
+        Some(Base::Overwrite(new)) => R::rehearse(new, merges),
     }
 }
 

@@ -16,9 +16,13 @@ mod snapshot;
 
 use std::fmt;
 
+pub use builtin::{
+    Add, Append, ByKey, Ephemeral, Keep, KeepBest, KeepFirst, Keyed, Max, Merge, Min, Or, Ranked,
+    Replace, Union,
+};
 pub use change::{Change, Updates};
 pub use codec::{Codec, CodecError, ItemReader, ItemWriter};
-pub use field::{AnyField, EncodedBase, EncodedChange, Field, ReducerInfo};
+pub use field::{AnyField, EncodedBase, EncodedChange, Field, ReducerInfo, show_update};
 pub(crate) use merge::panic_message;
 pub use merge::{MergeFault, Staged, settle, stage};
 pub use reducer::{Layout, ReduceFault, Reducer};

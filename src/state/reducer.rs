@@ -47,6 +47,16 @@ pub trait Reducer<T>: 'static {
     /// A [`ReduceFault`] says why the updates cannot be merged.
     fn reduce(value: &mut T, updates: Updates<Self::Update>) -> Result<(), ReduceFault>;
 
+    /// Whether [`rehearse`](Self::rehearse) has something to do.
+    #[doc(hidden)]
+    const REHEARSED: bool = false;
+
+    /// Calls on the old value and the updates whatever user code [`reduce`](Self::reduce) will
+    /// call, and changes nothing. For reducers of large values that cannot refuse but do call such
+    /// code (an order, a key): so a panic of it is found while nothing has changed, without a copy.
+    #[doc(hidden)]
+    fn rehearse<'u>(_: &T, _: impl Iterator<Item = &'u Self::Update>) {}
+
     /// The stored name of the reducer. Default: the type's path.
     fn id() -> &'static str {
         std::any::type_name::<Self>()

@@ -1,0 +1,179 @@
+//! The attributes of a state and of its fields.
+
+use proc_macro2::Span;
+use syn::parse::ParseStream;
+use syn::spanned::Spanned as _;
+use syn::{Attribute, Error, Ident, LitInt, LitStr, Meta, Token, TypePath};
+
+/// What stands on one field.
+#[derive(Default)]
+pub(crate) struct FieldAttributes {
+    /// The reducer's type path.
+    pub(crate) reducer: Option<TypePath>,
+    /// The codec's name.
+    pub(crate) codec: Option<Ident>,
+    /// Whether stored bytes and the first input must have the field.
+    pub(crate) required: bool,
+    /// The field's own doc comment.
+    pub(crate) docs: Vec<Attribute>,
+}
+
+impl FieldAttributes {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self, Error> {
+        let mut found = Self::default();
+        for attribute in attributes {
+            let path = attribute.path();
+            if path.is_ident("doc") {
+                found.docs.push(attribute.clone());
+            } else if path.is_ident("reduce") {
+                once(
+                    attribute,
+                    found.reducer.is_some(),
+                    "a field has one reducer",
+                )?;
+                found.reducer = Some(reducer(attribute)?);
+            } else if path.is_ident("codec") {
+                once(attribute, found.codec.is_some(), "a field has one codec")?;
+                found.codec = Some(codec(attribute)?);
+            } else if path.is_ident("required") {
+                once(attribute, found.required, "once is enough")?;
+                if !matches!(attribute.meta, Meta::Path(_)) {
+                    return Err(Error::new_spanned(
+                        attribute,
+                        "`#[required]` stands alone, it takes nothing",
+                    ));
+                }
+                found.required = true;
+            } else if path.is_ident("state") {
+                return Err(Error::new_spanned(
+                    attribute,
+                    "`#[state(..)]` belongs on the struct, not on a field",
+                ));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What stands on the struct.
+#[derive(Default)]
+pub(crate) struct StateAttributes {
+    /// The declared version of the fields' types.
+    pub(crate) version: Option<LitInt>,
+}
+
+impl StateAttributes {
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self, Error> {
+        let mut found = Self::default();
+        for attribute in attributes {
+            let path = attribute.path();
+            if path.is_ident("state") {
+                found.read_keys(attribute)?;
+            } else if ["reduce", "codec", "required"]
+                .iter()
+                .any(|name| path.is_ident(name))
+            {
+                return Err(Error::new_spanned(
+                    attribute,
+                    "this attribute belongs on a field, not on the struct",
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_keys(&mut self, attribute: &Attribute) -> Result<(), Error> {
+        const KEYS: &str =
+            "the one key of `#[state(..)]` is `version`, as in `#[state(version = 2)]`";
+        if !matches!(&attribute.meta, Meta::List(list) if !list.tokens.is_empty()) {
+            return Err(Error::new_spanned(attribute, KEYS));
+        }
+        attribute.parse_nested_meta(|key| {
+            if !key.path.is_ident("version") {
+                return Err(Error::new_spanned(&key.path, KEYS));
+            }
+            if self.version.is_some() {
+                return Err(Error::new_spanned(&key.path, "`version` is given twice"));
+            }
+            let value = key.value()?;
+            let version = value.parse::<LitInt>().map_err(|why| {
+                Error::new(why.span(), "a version is a number, as in `version = 2`")
+            })?;
+            match version.base10_parse::<u32>() {
+                Ok(1..) => self.version = Some(version),
+                _ => {
+                    return Err(Error::new(
+                        version.span(),
+                        "a version is a number from 1 to 4294967295",
+                    ));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn once(attribute: &Attribute, seen: bool, why: &str) -> Result<(), Error> {
+    if !seen {
+        return Ok(());
+    }
+    let name = attribute
+        .path()
+        .get_ident()
+        .map(Ident::to_string)
+        .unwrap_or_default();
+    Err(Error::new_spanned(
+        attribute,
+        format!("a second `#[{name}]` on one field: {why}"),
+    ))
+}
+
+fn reducer(attribute: &Attribute) -> Result<TypePath, Error> {
+    const HOW: &str = "a reducer is named by its type path, as in `#[reduce(Append)]`";
+    list(attribute, HOW, |input| {
+        if input.peek(LitStr) {
+            return Err(input.error(format!("{HOW}, without quotes")));
+        }
+        input
+            .parse::<TypePath>()
+            .map_err(|why| Error::new(why.span(), HOW))
+    })
+}
+
+fn codec(attribute: &Attribute) -> Result<Ident, Error> {
+    const HOW: &str = "a codec is named as in `#[codec(Bincode)]`";
+    list(attribute, HOW, |input| {
+        if input.peek(LitStr) {
+            return Err(input.error(format!("{HOW}, without quotes")));
+        }
+        input
+            .parse::<Ident>()
+            .map_err(|why| Error::new(why.span(), HOW))
+    })
+}
+
+/// Parses the one thing in an attribute's parentheses.
+fn list<T>(
+    attribute: &Attribute,
+    how: &str,
+    parse: impl Fn(ParseStream<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let Meta::List(list) = &attribute.meta else {
+        return Err(Error::new_spanned(attribute, how));
+    };
+    if list.tokens.is_empty() {
+        return Err(Error::new_spanned(attribute, how));
+    }
+    list.parse_args_with(|input: ParseStream<'_>| {
+        let found = parse(input)?;
+        let _: Option<Token![,]> = input.parse()?;
+        if input.is_empty() {
+            return Ok(found);
+        }
+        let rest: Span = input.cursor().token_stream().span();
+        Err(Error::new(
+            rest,
+            format!("there is something left over: {how}"),
+        ))
+    })
+}
