@@ -4,9 +4,14 @@
 //! A store never meets a node, a graph or a state type, and never decides what runs.
 
 mod contract;
+mod guard;
+mod memory;
 mod record;
+mod retain;
 
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use guard::segment_id;
+pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
     FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
