@@ -5,7 +5,7 @@
 
 use super::contract::{StoreError, Write};
 use super::record::Record;
-use crate::ids::{Epoch, Seq};
+use crate::ids::{Epoch, Seq, ThreadId};
 
 /// How a thread stands, as far as guards care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,23 +18,52 @@ pub(crate) struct Standing {
     pub(crate) next: Seq,
 }
 
+/// What a write asks of the thread it goes to.
+#[derive(Debug, Clone)]
+pub(crate) struct Asks {
+    pub(crate) thread: ThreadId,
+    pub(crate) epoch: Epoch,
+    pub(crate) expected: Seq,
+    pub(crate) first: Seq,
+}
+
+impl Asks {
+    pub(crate) fn of(write: &Write) -> Self {
+        Self {
+            thread: write.thread.clone(),
+            epoch: write.epoch,
+            expected: write.expected,
+            first: write.first,
+        }
+    }
+}
+
 impl Standing {
-    /// Whether `write` may be applied to a thread that stands like this.
-    pub(crate) fn admit(&self, write: &Write) -> Result<(), StoreError> {
+    /// A thread that was never heard of.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            epoch: Epoch::new(0),
+            head: Seq::new(0),
+            next: Seq::new(1),
+        }
+    }
+
+    /// Whether a write that asks this may be applied to a thread that stands like this.
+    pub(crate) fn admit(&self, asks: &Asks) -> Result<(), StoreError> {
         // Epochs begin at 1: a thread that was never claimed admits nobody.
-        if write.epoch != self.epoch || self.epoch.get() == 0 {
+        if asks.epoch != self.epoch || self.epoch.get() == 0 {
             return Err(StoreError::Fenced {
-                thread: write.thread.clone(),
-                found: write.epoch,
+                thread: asks.thread.clone(),
+                found: asks.epoch,
                 current: self.epoch,
             });
         }
-        if write.expected != self.head || write.first != self.next {
+        if asks.expected != self.head || asks.first != self.next {
             return Err(StoreError::Conflict {
-                thread: write.thread.clone(),
-                expected_head: write.expected,
+                thread: asks.thread.clone(),
+                expected_head: asks.expected,
                 head: self.head,
-                expected_next: write.first,
+                expected_next: asks.first,
                 next: self.next,
             });
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
-use super::guard::{Standing, after, sound};
+use super::guard::{Asks, Standing, after, sound};
 use super::retain::Survey;
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 
@@ -97,16 +97,12 @@ impl CheckpointStore for MemoryStore {
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
         let next = after(&write);
+        let asks = Asks::of(&write);
         let mut threads = self.lock();
         let Some(log) = threads.get_mut(&write.thread) else {
-            return Standing {
-                epoch: Epoch::new(0),
-                head: Seq::new(0),
-                next: Seq::new(1),
-            }
-            .admit(&write);
+            return Standing::unknown().admit(&asks);
         };
-        log.standing().admit(&write)?;
+        log.standing().admit(&asks)?;
         let mut seq = write.first;
         for record in write.records {
             log.records.push(Stored {
