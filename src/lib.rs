@@ -28,6 +28,9 @@ pub use ids::{
 pub use milepost_derive::{Exits, State};
 pub use node::{Context, ErrorClass, Exits, IntoOutput, Node, NodeError, Output, Policy, Retry};
 pub use policy::{Call, Layer, Next};
+pub use run::{
+    Busy, Cancel, Command, Ended, Progress, Report, Run, RunError, RunOptions, RunStream, Runner,
+};
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
     Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace,

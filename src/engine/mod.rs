@@ -12,4 +12,4 @@ mod route;
 pub(crate) use plan::{Planned, plan};
 pub(crate) use position::{Ended, Outcome, Outcomes, Position, Superstep, Task, Via};
 pub(crate) use reduce::{Reduced, reduce, reduce_states};
-pub(crate) use route::{Routed, Taken, route, start};
+pub(crate) use route::{RouteFault, Routed, Taken, route, start};

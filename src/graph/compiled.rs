@@ -99,11 +99,17 @@ pub(crate) struct Compiled<S: State> {
     pub(crate) targets: Vec<Vec<Dest<S>>>,
     pub(crate) start: u32,
     pub(crate) by_name: HashMap<NodeName, u32>,
+    /// The names in declaration order, shared with the contexts of every run.
+    pub(crate) names: Arc<[NodeName]>,
     pub(crate) view: GraphView,
     pub(crate) fingerprint: [u8; 16],
 }
 
 impl<S: State> Compiled<S> {
+    pub(crate) fn names(&self) -> Arc<[NodeName]> {
+        Arc::clone(&self.names)
+    }
+
     #[inline]
     pub(crate) fn node(&self, node: u32) -> &Entry<S> {
         &self.nodes[node as usize]

@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Instant, SystemTime};
 
+use futures::future::BoxFuture;
+
 use crate::node::{NodeError, Retry};
 
 /// One try, as it is recorded.
@@ -26,9 +28,9 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 /// Runs `once` until it succeeds or the retry gives up, and keeps what each try did.
-pub(crate) async fn tried<T>(
+pub(crate) async fn tried<'t, T>(
     retry: Option<&Retry>,
-    mut once: impl AsyncFnMut(u32) -> Result<T, NodeError>,
+    mut once: impl FnMut(u32) -> BoxFuture<'t, Result<T, NodeError>>,
 ) -> (Result<T, NodeError>, Vec<Attempt>) {
     let mut attempts = Vec::new();
     for number in 1.. {
