@@ -1,1 +1,3 @@
-fn main() {}
+//! What the public surface promises, tested from outside.
+
+mod store_conformance;
