@@ -3,6 +3,8 @@
 //! In come records of names and bytes with a claim on a thread, out go the same records in order.
 //! A store never meets a node, a graph or a state type, and never decides what runs.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod contract;
 mod frame;
 mod guard;

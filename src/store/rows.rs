@@ -59,3 +59,95 @@ impl StartRow {
             .map(Seq::new)
     }
 }
+
+#[cfg(all(test, feature = "conformance"))]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::super::conformance::sample_head;
+    use super::super::frame::{FrameHeader, FrameKind, ThreadKey, decode_row, encode_row};
+    use super::super::memory::hex;
+    use super::super::record::Status;
+    use super::*;
+
+    fn golden<T>(kind: FrameKind, row: &T, text: &str)
+    where
+        T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        let key = ThreadKey::of(&ThreadId::new("golden").unwrap());
+        let frame = encode_row(key, FrameHeader::row(kind), row).unwrap();
+        let text: String = text.split_whitespace().collect();
+        assert_eq!(hex(&frame), text);
+        assert_eq!(decode_row::<T>(key, kind, &frame).unwrap().1, *row);
+        for place in 0..frame.len() {
+            for bit in 0..8 {
+                let mut frame = frame.clone();
+                frame[place] ^= 1 << bit;
+                assert!(decode_row::<T>(key, kind, &frame).is_err());
+            }
+            assert!(decode_row::<T>(key, kind, &frame[..place]).is_err());
+        }
+    }
+
+    #[test]
+    fn every_row_is_written_as_its_golden_bytes() {
+        let row = HeadRow {
+            next: Seq::new(15),
+            epoch: Epoch::new(3),
+            head: sample_head(),
+        };
+        golden(
+            FrameKind::Head,
+            &row,
+            include_str!("../../tests/data/head.hex"),
+        );
+        let row = NameRow {
+            thread: ThreadId::new("golden").unwrap(),
+        };
+        golden(
+            FrameKind::Name,
+            &row,
+            include_str!("../../tests/data/name.hex"),
+        );
+        let row = NamedRun {
+            run: RunId::new("run-1").unwrap(),
+            row: RunRow {
+                input: Seq::new(2),
+                end: Some(Seq::new(5)),
+                status: Status::Finished,
+            },
+        };
+        golden(
+            FrameKind::Run,
+            &row,
+            include_str!("../../tests/data/run.hex"),
+        );
+        let row = StartRow {
+            floor: 5,
+            older: vec![1, 2, 4],
+        };
+        golden(
+            FrameKind::Start,
+            &row,
+            include_str!("../../tests/data/start.hex"),
+        );
+    }
+
+    #[test]
+    fn a_pruned_log_has_its_older_records_and_then_all() {
+        let start = StartRow {
+            floor: 5,
+            older: vec![1, 3],
+        };
+        let seqs = |from, next| -> Vec<u64> {
+            start
+                .seqs(Seq::new(from), Seq::new(next))
+                .map(Seq::get)
+                .collect()
+        };
+        assert_eq!(seqs(0, 8), [1, 3, 5, 6, 7]);
+        assert_eq!(seqs(2, 8), [3, 5, 6, 7]);
+        assert_eq!(seqs(6, 8), [6, 7]);
+        assert_eq!(seqs(9, 8), [0; 0]);
+    }
+}

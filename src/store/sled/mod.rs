@@ -9,6 +9,8 @@ mod disk;
 mod keys;
 mod open;
 mod read;
+#[cfg(all(test, feature = "conformance"))]
+mod tests;
 mod upkeep;
 mod writer;
 
