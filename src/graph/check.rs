@@ -55,7 +55,9 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
     match start {
         Some(start) if problems.is_empty() => {
             let fingerprint = fingerprint(&view, &nodes);
+            let names = nodes.iter().map(|node| node.name.clone()).collect();
             Ok(Graph::of(Compiled {
+                names,
                 nodes,
                 targets,
                 start,

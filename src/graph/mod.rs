@@ -12,7 +12,7 @@ mod view;
 
 pub use builder::{Builder, Wiring};
 pub use compiled::Graph;
-pub(crate) use compiled::{Compiled, Entry, Out, Tolerate};
+pub(crate) use compiled::{Compiled, Out};
 pub use error::{BuildError, Problem};
 pub(crate) use target::Dest;
 pub use target::{End, IntoTarget, NodeRef, Place, Target, WorkerRef};

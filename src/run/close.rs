@@ -1,10 +1,10 @@
 //! Stations 4 to 6 from the driver's side: merge, decide, write, report; and what is written when
 //! one of them fails.
 
+use super::RunError;
 use super::handle::{Progress, Run, Stage};
 use super::log::Written;
 use super::record::{self, Unstorable};
-use super::RunError;
 use crate::engine::{
     Outcome, Outcomes, Position, Reduced, RouteFault, Routed, Superstep, Taken, reduce, route,
 };
@@ -34,7 +34,11 @@ impl<S: State> Run<S> {
         attempts: &[Attempt],
     ) -> Result<Progress, RunError> {
         let step = superstep.step;
-        let mut kept = Kept { step, outcomes: Vec::new(), by_value: Vec::new() };
+        let mut kept = Kept {
+            step,
+            outcomes: Vec::new(),
+            by_value: Vec::new(),
+        };
         if self.shared.timed {
             let tables = self.shared.graph.tables();
             let task = &superstep.tasks[0];
@@ -65,9 +69,16 @@ impl<S: State> Run<S> {
         recorded.sort_by_key(|(place, _)| *place);
         let mut seqs = std::mem::take(&mut self.recorded);
         seqs.sort_unstable();
-        let mut kept = Kept { step, outcomes: Vec::new(), by_value: Vec::new() };
+        let mut kept = Kept {
+            step,
+            outcomes: Vec::new(),
+            by_value: Vec::new(),
+        };
         if self.log.is_some() {
-            kept.outcomes = seqs.into_iter().map(|(_, seq)| OutcomeRef::At(seq)).collect();
+            kept.outcomes = seqs
+                .into_iter()
+                .map(|(_, seq)| OutcomeRef::At(seq))
+                .collect();
             kept.by_value = record::by_value::<S>(recorded.iter().map(|(_, end)| &end.update));
         }
         let outcomes = recorded.into_iter().map(|(_, outcome)| outcome).collect();
@@ -75,11 +86,12 @@ impl<S: State> Run<S> {
     }
 
     /// Decides again on the way out of a superstep that is merged.
-    pub(super) async fn route_merged(
-        &mut self,
-        reduced: Reduced<S>,
-    ) -> Result<Progress, RunError> {
-        let kept = Kept { step: reduced.step, outcomes: Vec::new(), by_value: Vec::new() };
+    pub(super) async fn route_merged(&mut self, reduced: Reduced<S>) -> Result<Progress, RunError> {
+        let kept = Kept {
+            step: reduced.step,
+            outcomes: Vec::new(),
+            by_value: Vec::new(),
+        };
         self.decide(reduced, kept).await
     }
 
@@ -128,8 +140,11 @@ impl<S: State> Run<S> {
         kept: Kept<S>,
     ) -> Result<Progress, RunError> {
         let step = kept.step;
-        let status =
-            if position.frontier.is_empty() { Status::Finished } else { Status::Running };
+        let status = if position.frontier.is_empty() {
+            Status::Finished
+        } else {
+            Status::Running
+        };
         self.executed += 1;
         if !self.shared.timed {
             self.stage = Stage::At(position);
@@ -148,7 +163,9 @@ impl<S: State> Run<S> {
                 .map_err(|fault| (fault, "a fan-out"))
                 .and_then(|frontier| {
                     let values = record::values(&*position.state, &kept.by_value);
-                    values.map(|values| (frontier, values)).map_err(|fault| (fault, "a reducer"))
+                    values
+                        .map(|values| (frontier, values))
+                        .map_err(|fault| (fault, "a reducer"))
                 });
             let (frontier, values) = match stored {
                 Ok(stored) => stored,
@@ -213,7 +230,9 @@ impl<S: State> Run<S> {
         step: u64,
         ends: &[(usize, Outcome<S::Update>, Vec<Attempt>)],
     ) -> Result<Vec<(usize, u64)>, RunError> {
-        let Stage::Open(superstep) = &self.stage else { unreachable!("the superstep is open") };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
         let tables = self.shared.graph.tables();
         let check = self.log.is_some() && self.options.check_round_trip;
         let mut records = Vec::with_capacity(ends.len());
@@ -270,11 +289,20 @@ impl<S: State> Run<S> {
         };
         let others = failures.map(|(path, error, _)| (path, error)).collect();
         let thread = self.thread().clone();
-        let error = RunError::Node { thread, task, attempts, error, others };
+        let error = RunError::Node {
+            thread,
+            task,
+            attempts,
+            error,
+            others,
+        };
         let stored = record::stored_error(&error);
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            seq = Some(log.stopped(None, step, Status::Failed, Some(stored.clone()), tasks).await?);
+            seq = Some(
+                log.stopped(None, step, Status::Failed, Some(stored.clone()), tasks)
+                    .await?,
+            );
         }
         for (path, error, attempts) in &failed {
             self.shared.port.report(seq, || EventKind::TaskFailed {
@@ -301,8 +329,13 @@ impl<S: State> Run<S> {
         let stored = record::stored_error(&error);
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            let stopped =
-                log.stopped(outcome, step, Status::Failed, Some(stored.clone()), Vec::new());
+            let stopped = log.stopped(
+                outcome,
+                step,
+                Status::Failed,
+                Some(stored.clone()),
+                Vec::new(),
+            );
             match stopped.await {
                 Ok(at) => seq = Some(at),
                 Err(error) => return error.into(),
@@ -314,7 +347,13 @@ impl<S: State> Run<S> {
 
     fn unstorable(&self, step: u64, origin: String, (field, error): Unstorable) -> RunError {
         let (thread, step) = (self.thread().clone(), Step::new(step));
-        RunError::Encode { thread, step, origin, field, error }
+        RunError::Encode {
+            thread,
+            step,
+            origin,
+            field,
+            error,
+        }
     }
 
     fn merge_error(&self, superstep: &Superstep<S>, fault: MergeFault) -> RunError {
@@ -325,7 +364,11 @@ impl<S: State> Run<S> {
             self.shared.path(superstep.step, task.node, task.index)
         };
         match fault {
-            MergeFault::Conflict { field, first, second } => RunError::Conflict {
+            MergeFault::Conflict {
+                field,
+                first,
+                second,
+            } => RunError::Conflict {
                 thread,
                 field,
                 first: path(first),
@@ -336,11 +379,15 @@ impl<S: State> Run<S> {
     }
 
     fn report_finished(&self, seq: Option<Seq>, outcome: &OutcomeRecord) {
-        self.shared.port.report(seq, || record::task_finished(outcome));
+        self.shared
+            .port
+            .report(seq, || record::task_finished(outcome));
     }
 
     fn report_committed(&self, seq: Option<Seq>, step: u64, edges: &[StoredEdge], status: Status) {
-        self.shared.port.report(seq, || record::committed(step, edges));
+        self.shared
+            .port
+            .report(seq, || record::committed(step, edges));
         if status == Status::Finished {
             self.shared.port.report(seq, || EventKind::Ended {
                 status: status.to_string(),
@@ -368,11 +415,19 @@ pub(super) fn reduce_error(
     let (field, panicked, fault) = match fault {
         MergeFault::Refused { field, fault } => (field, false, fault),
         MergeFault::Panicked { field, message } => (field, true, ReduceFault::new(message)),
-        MergeFault::Conflict { field, .. } => {
-            (field, false, ReduceFault::new("two updates of one boundary write it"))
-        }
+        MergeFault::Conflict { field, .. } => (
+            field,
+            false,
+            ReduceFault::new("two updates of one boundary write it"),
+        ),
     };
-    RunError::Reduce { thread, step, field, panicked, fault }
+    RunError::Reduce {
+        thread,
+        step,
+        field,
+        panicked,
+        fault,
+    }
 }
 
 fn inline(outcomes: Vec<OutcomeRef>) -> Option<OutcomeRecord> {

@@ -332,7 +332,10 @@ impl fmt::Display for RunError {
                 )
             }
             RunError::Interrupted { thread, error } => {
-                write!(f, "the run of thread {thread} was ended from outside: {error}")
+                write!(
+                    f,
+                    "the run of thread {thread} was ended from outside: {error}"
+                )
             }
             RunError::Over { thread } => {
                 write!(

@@ -68,7 +68,13 @@ pub(crate) struct Scene<S> {
 
 impl<S> Scene<S> {
     pub(crate) fn standing(&self, node: u32, index: u32, attempt: u32) -> Standing {
-        Standing { step: Step::new(self.step), node, index, attempt, remaining: self.remaining }
+        Standing {
+            step: Step::new(self.step),
+            node,
+            index,
+            attempt,
+            remaining: self.remaining,
+        }
     }
 }
 
@@ -162,8 +168,7 @@ impl<S: State> Shared<S> {
         let slot = Mutex::new(None);
         let body = Box::pin(async {
             let returned = if self.graph.tables().node(node).policy.blocking {
-                self.call_blocking(scene, node, index, payload, attempt)
-                    .await
+                self.call_blocking(&scene.before, at, payload).await
             } else {
                 guarded(self.call(&scene.before, at, payload)).await
             };

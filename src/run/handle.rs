@@ -14,9 +14,7 @@ use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
 use super::stop::{Stop, Why};
 use super::{Ended, Report, RunError, RunOptions};
-use crate::engine::{
-    Outcome, Planned, Position, Reduced, Superstep, plan,
-};
+use crate::engine::{Outcome, Planned, Position, Reduced, Superstep, plan};
 use crate::event::EventKind;
 use crate::ids::{RunId, Step, TaskPath, ThreadId};
 use crate::node::NodeError;
@@ -119,7 +117,9 @@ impl<S: State> Run<S> {
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
         if self.over {
-            return Err(RunError::Over { thread: self.thread().clone() });
+            return Err(RunError::Over {
+                thread: self.thread().clone(),
+            });
         }
         if let Some(listener) = &self.shared.port.listener {
             listener.caught_up().await;
@@ -150,7 +150,9 @@ impl<S: State> Run<S> {
             stage @ Stage::Open(_) => self.stage = stage,
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
         }
-        let Stage::Open(superstep) = &self.stage else { unreachable!("it was just planned") };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("it was just planned")
+        };
         let span = tracing::debug_span!("superstep", step = superstep.step);
         if let Some(time) = self.options.superstep_deadline {
             self.stop.superstep = Some((Instant::now() + time, time));
@@ -173,7 +175,9 @@ impl<S: State> Run<S> {
             ended,
             state: Snapshot::shared(Arc::clone(state)),
             step: Step::new(step),
-            seq: self.ended_at.or_else(|| self.log.as_ref().and_then(Log::seq)),
+            seq: self
+                .ended_at
+                .or_else(|| self.log.as_ref().and_then(Log::seq)),
         }
     }
 
@@ -195,13 +199,17 @@ impl<S: State> Run<S> {
 
     /// The short way: a superstep of one task.
     async fn one(&mut self) -> Result<Progress, RunError> {
-        let Stage::Open(superstep) = &self.stage else { unreachable!("the superstep is open") };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
         let (step, task) = (superstep.step, &superstep.tasks[0]);
         let remaining = self.limit - self.executed;
-        self.shared.port.report(None, || EventKind::SuperstepStarted {
-            step: Step::new(step),
-            tasks: vec![self.shared.path(step, task.node, task.index)],
-        });
+        self.shared
+            .port
+            .report(None, || EventKind::SuperstepStarted {
+                step: Step::new(step),
+                tasks: vec![self.shared.path(step, task.node, task.index)],
+            });
         let raced = if self.shared.plain(task.node) {
             let at = crate::node::Standing {
                 step: Step::new(step),
@@ -221,20 +229,31 @@ impl<S: State> Run<S> {
             }
         } else {
             let before = Arc::clone(&superstep.before);
-            let scene = Scene { step, before, remaining };
+            let scene = Scene {
+                step,
+                before,
+                remaining,
+            };
             let payload = task.payload.clone();
             let run = Arc::clone(&self.shared).run_task(scene, task.node, task.index, payload);
             self.race(Box::pin(run)).await
         };
         match raced {
             Err(why) => self.stopped(why).await,
-            Ok(TaskEnd { result: Ok(outcome), attempts }) => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
+            Ok(TaskEnd {
+                result: Ok(outcome),
+                attempts,
+            }) => {
+                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
+                else {
                     unreachable!("the superstep is open")
                 };
                 self.close_one(superstep, outcome, &attempts).await
             }
-            Ok(TaskEnd { result: Err(error), attempts }) => {
+            Ok(TaskEnd {
+                result: Err(error),
+                attempts,
+            }) => {
                 let path = self.shared.path(step, task.node, task.index);
                 self.failed(vec![(path, error, attempts)]).await
             }
@@ -243,21 +262,31 @@ impl<S: State> Run<S> {
 
     /// The long way: several tasks, or some that were recorded before.
     async fn many(&mut self) -> Result<Progress, RunError> {
-        let Stage::Open(superstep) = &self.stage else { unreachable!("the superstep is open") };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
         let step = superstep.step;
         let todo = self.todo(superstep);
-        self.shared.port.report(None, || EventKind::SuperstepStarted {
-            step: Step::new(step),
-            tasks: todo
-                .iter()
-                .map(|place| &superstep.tasks[*place])
-                .map(|task| self.shared.path(step, task.node, task.index))
-                .collect(),
-        });
-        let jobs: Vec<_> =
-            todo.iter().map(|place| Job::new(*place, &superstep.tasks[*place])).collect();
+        self.shared
+            .port
+            .report(None, || EventKind::SuperstepStarted {
+                step: Step::new(step),
+                tasks: todo
+                    .iter()
+                    .map(|place| &superstep.tasks[*place])
+                    .map(|task| self.shared.path(step, task.node, task.index))
+                    .collect(),
+            });
+        let jobs: Vec<_> = todo
+            .iter()
+            .map(|place| Job::new(*place, &superstep.tasks[*place]))
+            .collect();
         let before = Arc::clone(&superstep.before);
-        let scene = Scene { step, before, remaining: self.limit - self.executed };
+        let scene = Scene {
+            step,
+            before,
+            remaining: self.limit - self.executed,
+        };
         let mut crowd = Crowd::start(Arc::clone(&self.shared), scene, jobs);
         let mut failed = Vec::new();
         let mut stopping: Option<(Why, Instant)> = None;
@@ -347,7 +376,9 @@ impl<S: State> Run<S> {
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
         };
-        superstep.recorded.extend(well.into_iter().map(|(place, outcome, _)| (place, outcome)));
+        superstep
+            .recorded
+            .extend(well.into_iter().map(|(place, outcome, _)| (place, outcome)));
         Ok(())
     }
 
@@ -364,7 +395,9 @@ impl<S: State> Run<S> {
             ended = &mut task => return Ok(ended),
             why = self.stop.wait() => why,
         };
-        tokio::time::timeout_at(self.end_of_grace(why), task).await.map_err(|_| why)
+        tokio::time::timeout_at(self.end_of_grace(why), task)
+            .await
+            .map_err(|_| why)
     }
 
     /// Tells the nodes to end, and says until when they may.
@@ -394,7 +427,10 @@ impl<S: State> Run<S> {
         let closed = self.state_and_step().1;
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            seq = Some(log.stopped(None, closed + 1, status, None, Vec::new()).await?);
+            seq = Some(
+                log.stopped(None, closed + 1, status, None, Vec::new())
+                    .await?,
+            );
         }
         self.shared.port.report(seq, || EventKind::Ended {
             status: status.to_string(),

@@ -83,8 +83,14 @@ pub(crate) fn values<S: State>(
     fields: &[&'static dyn AnyField<S>],
 ) -> Result<Vec<StoredValue>, Unstorable> {
     let value = |field: &&'static dyn AnyField<S>| {
-        let bytes = field.encode_value(state).map_err(|why| (field.name().to_owned(), why))?;
-        Ok(StoredValue { field: field.name().to_owned(), codec: field.codec().number(), bytes })
+        let bytes = field
+            .encode_value(state)
+            .map_err(|why| (field.name().to_owned(), why))?;
+        Ok(StoredValue {
+            field: field.name().to_owned(),
+            codec: field.codec().number(),
+            bytes,
+        })
     };
     fields.iter().map(value).collect()
 }
@@ -94,8 +100,7 @@ pub(crate) fn by_value<'u, S: State>(
     updates: impl Iterator<Item = &'u S::Update> + Clone,
 ) -> Vec<&'static dyn AnyField<S>> {
     let unreplayable = |field: &&&'static dyn AnyField<S>| {
-        field.reducer().version.is_none()
-            && updates.clone().any(|update| field.written(update))
+        field.reducer().version.is_none() && updates.clone().any(|update| field.written(update))
     };
     S::fields().iter().filter(unreplayable).copied().collect()
 }
@@ -221,10 +226,16 @@ pub(crate) fn error_text(error: &StoredError) -> ErrorText {
 pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
     let node = NodeName::new(&outcome.node).unwrap_or_else(|_| unnamed());
     let last = outcome.attempts.last();
-    let error = outcome.attempts.iter().rev().find_map(|attempt| attempt.error.as_ref());
+    let error = outcome
+        .attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| attempt.error.as_ref());
     EventKind::TaskFinished {
         task: TaskPath::new(Step::new(outcome.step), node, outcome.index),
-        attempts: u32::try_from(outcome.attempts.len()).unwrap_or(u32::MAX).max(1),
+        attempts: u32::try_from(outcome.attempts.len())
+            .unwrap_or(u32::MAX)
+            .max(1),
         micros: last.map_or(0, |attempt| attempt.micros),
         exit: outcome.exit.clone(),
         tolerated: error.filter(|_| outcome.tolerated).map(error_text),
@@ -241,14 +252,23 @@ pub(crate) fn started(
 ) -> EventKind {
     let update = update.iter().map(field_update).collect();
     let edges: Vec<_> = edges.iter().map(taken_edge).collect();
-    EventKind::Started { thread, run, update, next: next(&edges) }
+    EventKind::Started {
+        thread,
+        run,
+        update,
+        next: next(&edges),
+    }
 }
 
 /// The event of a commit.
 pub(crate) fn committed(step: u64, edges: &[StoredEdge]) -> EventKind {
     let edges: Vec<_> = edges.iter().map(taken_edge).collect();
     let next = next(&edges);
-    EventKind::Committed { step: Step::new(step), edges, next }
+    EventKind::Committed {
+        step: Step::new(step),
+        edges,
+        next,
+    }
 }
 
 /// The nodes that edges lead to, each once.
@@ -270,5 +290,8 @@ fn unnamed() -> NodeName {
 
 /// A run's error as a record keeps it.
 pub(crate) fn stored_error(error: &RunError) -> StoredError {
-    StoredError { class: error.class().to_owned(), message: error.to_string() }
+    StoredError {
+        class: error.class().to_owned(),
+        message: error.to_string(),
+    }
 }

@@ -86,7 +86,12 @@ impl<S: State> Runner<S> {
     pub fn new(graph: Graph<S>) -> Self {
         let options = RunOptions::default();
         let layers = layers(&graph, &options);
-        Self { graph, store: None, options: Arc::new(options), layers }
+        Self {
+            graph,
+            store: None,
+            options: Arc::new(options),
+            layers,
+        }
     }
 
     /// Keeps threads in a store.
@@ -119,11 +124,7 @@ impl<S: State> Runner<S> {
     ///
     /// # Errors
     /// [`RunError`]; what had finished is kept.
-    pub async fn run(
-        &self,
-        thread: &ThreadId,
-        command: Command<S>,
-    ) -> Result<Report<S>, RunError> {
+    pub async fn run(&self, thread: &ThreadId, command: Command<S>) -> Result<Report<S>, RunError> {
         self.enter(thread, command, None).await?.finish().await
     }
 
@@ -134,7 +135,11 @@ impl<S: State> Runner<S> {
         let (listener, events) = channel(self.options.backlog);
         let (runner, stopped, thread) = (self.clone(), thread.clone(), thread.clone());
         let task = tokio::spawn(async move {
-            runner.enter(&thread, command, Some(listener)).await?.finish().await
+            runner
+                .enter(&thread, command, Some(listener))
+                .await?
+                .finish()
+                .await
         });
         RunStream::new(events, task, stopped)
     }
@@ -155,7 +160,10 @@ impl<S: State> Runner<S> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         if seq > head.seq {
-            return Err(RunError::NoCheckpoint { thread: thread.clone(), seq });
+            return Err(RunError::NoCheckpoint {
+                thread: thread.clone(),
+                seq,
+            });
         }
         let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
         Ok(Snapshot::shared(loaded.position.state))
@@ -186,7 +194,12 @@ impl<S: State> Runner<S> {
             }
             None => None,
         };
-        let What::Start { input, run: id, abandon } = command.what else {
+        let What::Start {
+            input,
+            run: id,
+            abandon,
+        } = command.what
+        else {
             return self.go_on(thread, claimed, listener).await;
         };
         if let (Some(log), Some(id)) = (&claimed, &id)
@@ -196,12 +209,16 @@ impl<S: State> Runner<S> {
                 return self.ended(thread, id, end).await;
             }
             if log.head().is_none_or(|head| head.run != id.as_str()) {
-                return Err(RunError::Superseded { thread: thread.clone(), run: id.clone() });
+                return Err(RunError::Superseded {
+                    thread: thread.clone(),
+                    run: id.clone(),
+                });
             }
             return self.go_on(thread, claimed, listener).await;
         }
         let run = id.unwrap_or_else(RunId::random);
-        self.start(thread, run, input, abandon, claimed, listener).await
+        self.start(thread, run, input, abandon, claimed, listener)
+            .await
     }
 
     /// A run that has ended before: its end comes back, nothing runs.
@@ -230,16 +247,25 @@ impl<S: State> Runner<S> {
         };
         let tables = self.graph.tables();
         if loaded.is_none() {
-            let missing = S::fields().iter().find(|field| field.required() && !field.written(&input));
+            let missing = S::fields()
+                .iter()
+                .find(|field| field.required() && !field.written(&input));
             if let Some(field) = missing {
-                return Err(RunError::MissingInput { field: field.name() });
+                return Err(RunError::MissingInput {
+                    field: field.name(),
+                });
             }
         }
         let status = log.as_ref().and_then(Log::head).map(|head| head.status);
         let (mut step, mut state) = (0, Arc::new(S::default()));
         let mut closed: Vec<(usize, u64)> = Vec::new();
         let mut given_up = Vec::new();
-        if let Some(Loaded { position, recorded_seqs, .. }) = loaded {
+        if let Some(Loaded {
+            position,
+            recorded_seqs,
+            ..
+        }) = loaded
+        {
             (step, state) = (position.step, position.state);
             if let Some(status) = status
                 && !position.frontier.is_empty()
@@ -247,7 +273,11 @@ impl<S: State> Runner<S> {
                 && !abandon
             {
                 let (thread, step) = (thread.clone(), Step::new(step + 1));
-                return Err(RunError::Unfinished { thread, status, step });
+                return Err(RunError::Unfinished {
+                    thread,
+                    status,
+                    step,
+                });
             }
             let mut recorded: Vec<_> = position.recorded.into_iter().zip(recorded_seqs).collect();
             recorded.sort_by_key(|((place, _), _)| *place);
@@ -296,8 +326,7 @@ impl<S: State> Runner<S> {
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
                 settled: Vec::new(),
                 update: update.clone(),
-                values: record::values(&*position.state, &by_value)
-                    .map_err(encode("a reducer"))?,
+                values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
                     .map_err(encode("a fan-out"))?,
@@ -340,10 +369,19 @@ impl<S: State> Runner<S> {
         if let Some(row) = log.run_row(&run).await? {
             log.go_on_with(run.clone(), row);
         }
-        let Loaded { position, recorded_seqs, takeovers, .. } = loaded;
+        let Loaded {
+            position,
+            recorded_seqs,
+            takeovers,
+            ..
+        } = loaded;
         let step = position.step;
-        let recorded =
-            position.recorded.iter().map(|(place, _)| *place).zip(recorded_seqs).collect();
+        let recorded = position
+            .recorded
+            .iter()
+            .map(|(place, _)| *place)
+            .zip(recorded_seqs)
+            .collect();
         let mut seq = None;
         let mut takeover = 0;
         if !position.frontier.is_empty() {
@@ -358,7 +396,8 @@ impl<S: State> Runner<S> {
                     takeovers,
                 };
                 let text = record::stored_error(&error);
-                log.stopped(None, step + 1, Status::Failed, Some(text), Vec::new()).await?;
+                log.stopped(None, step + 1, Status::Failed, Some(text), Vec::new())
+                    .await?;
                 return Err(error);
             }
             seq = Some(log.started(step + 1, takeover).await?);
@@ -387,13 +426,21 @@ impl<S: State> Runner<S> {
         let port = RunPort {
             thread: thread.clone(),
             run,
-            branch: log.as_ref().and_then(Log::head).map_or(Branch::new(0), |head| head.branch),
-            epoch: log.as_ref().map_or(Epoch::new(0), |log| log.claimed().epoch),
+            branch: log
+                .as_ref()
+                .and_then(Log::head)
+                .map_or(Branch::new(0), |head| head.branch),
+            epoch: log
+                .as_ref()
+                .map_or(Epoch::new(0), |log| log.claimed().epoch),
             names: self.graph.tables().names(),
             stop: Cancel::new(),
             listener: listener.clone(),
         };
-        let limit = self.options.concurrency.map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
+        let limit = self
+            .options
+            .concurrency
+            .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
         let deadline = self.options.deadline;
         Run {
             shared: Arc::new(Shared {
@@ -422,5 +469,7 @@ impl<S: State> Runner<S> {
 }
 
 fn not_found(thread: &ThreadId) -> RunError {
-    RunError::NotFound { thread: thread.clone() }
+    RunError::NotFound {
+        thread: thread.clone(),
+    }
 }

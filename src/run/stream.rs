@@ -23,7 +23,9 @@ pub struct RunStream<S: State> {
 
 impl<S: State> fmt::Debug for RunStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunStream").field("thread", &self.thread).finish_non_exhaustive()
+        f.debug_struct("RunStream")
+            .field("thread", &self.thread)
+            .finish_non_exhaustive()
     }
 }
 
@@ -33,7 +35,11 @@ impl<S: State> RunStream<S> {
         task: JoinHandle<Result<Report<S>, RunError>>,
         thread: ThreadId,
     ) -> Self {
-        Self { events, task, thread }
+        Self {
+            events,
+            task,
+            thread,
+        }
     }
 
     /// Reads what events are left, and returns how the run ended.
