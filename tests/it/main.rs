@@ -6,3 +6,4 @@ mod store_format;
 mod store_kill;
 mod store_logs;
 mod store_sled;
+mod smoke;
