@@ -1,5 +1,6 @@
 //! Milepost: an explicit state-graph execution engine.
 
+pub mod agent;
 mod ids;
 pub mod store;
 

@@ -1,0 +1,349 @@
+//! A model that needs no network: it answers by quoting.
+//!
+//! In comes a prompt with sources; out go the sentences of those sources that meet the question
+//! best, word for word. The same prompt gives the same reply on every machine. It never writes a
+//! sentence of its own: with nothing to quote, the reply is empty.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+
+use super::model::{ChatModel, KeyTerm, ModelError, Prompt, Quote, Reply, Source};
+use super::sentence::sentences;
+use super::text::{terms, terms_of, words};
+
+/// How many quotes are given when the prompt names no number.
+const DEFAULT_QUOTES: usize = 3;
+/// What a term is worth when it stands in the sentence's own heading, in a heading further out, or
+/// elsewhere in the passage, beside 1 in the sentence itself.
+const IN_HEADING: f64 = 0.8;
+const IN_OUTER_HEADING: f64 = 0.5;
+const IN_PASSAGE: f64 = 0.3;
+/// What two words of the question add when they stand side by side in the sentence too.
+const SIDE_BY_SIDE: f64 = 0.25;
+/// What a number adds where the question asks for one.
+const NUMBER_WANTED: f64 = 1.2;
+/// What the start of a passage adds: it says what the passage is about.
+const OPENS_PASSAGE: f64 = 1.06;
+/// How much a sentence loses for saying what a chosen one says already.
+const REDUNDANCY: f64 = 0.5;
+/// A sentence that meets less of the question than this share is not quoted.
+const LEAST_SHARE: f64 = 0.2;
+
+/// Ranks the sentences of the given sources against the question, and quotes the best.
+///
+/// A sentence gains by the weight of the question's terms that it has, that its headings have, or
+/// that its passage has; by having them side by side; by opening its passage; by a number where
+/// the question asks for one. It loses by being a fragment, code or overlong, and by repeating what
+/// a better one says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extractive;
+
+#[async_trait]
+impl ChatModel for Extractive {
+    async fn reply(&self, prompt: &Prompt) -> Result<Reply, ModelError> {
+        let question = Question::of(prompt)?;
+        let wanted = match prompt.quotes {
+            0 => DEFAULT_QUOTES,
+            wanted => wanted,
+        };
+        let candidates = prompt
+            .sources
+            .iter()
+            .flat_map(|source| question.read(source))
+            .collect();
+        let quotes: Vec<_> = choose(candidates, wanted)
+            .into_iter()
+            .map(|chosen| Quote {
+                source: chosen.source.id.clone(),
+                text: chosen.text.to_owned(),
+                score: chosen.score.min(1.0),
+            })
+            .collect();
+        let texts: Vec<_> = quotes.iter().map(|quote| quote.text.as_str()).collect();
+        Ok(Reply {
+            text: texts.join("\n"),
+            quotes,
+        })
+    }
+}
+
+/// The question as terms with weights that sum to 1.
+struct Question {
+    weights: BTreeMap<String, f64>,
+    pairs: BTreeSet<(String, String)>,
+    asked_words: BTreeSet<String>,
+    wants_number: bool,
+}
+
+impl Question {
+    fn of(prompt: &Prompt) -> Result<Self, ModelError> {
+        let asked = terms(&prompt.user);
+        let own: Vec<_> = match prompt.terms.as_slice() {
+            [] => weigh(&asked, &prompt.sources),
+            given => given.to_vec(),
+        };
+        let total: f64 = own.iter().map(|term| term.weight).sum();
+        if own.is_empty() || total <= 0.0 {
+            return Err(ModelError::EmptyPrompt);
+        }
+        let mut weights = BTreeMap::new();
+        for term in own {
+            *weights.entry(term.term).or_insert(0.0) += term.weight / total;
+        }
+        Ok(Self {
+            pairs: asked
+                .windows(2)
+                .map(|pair| (pair[0].clone(), pair[1].clone()))
+                .filter(|(left, right)| weights.contains_key(left) && weights.contains_key(right))
+                .collect(),
+            weights,
+            asked_words: words(&prompt.user).map(str::to_lowercase).collect(),
+            wants_number: wants_number(&prompt.user),
+        })
+    }
+
+    /// Scores every sentence of a source that meets enough of the question.
+    fn read<'a>(&self, source: &'a Source) -> Vec<Candidate<'a>> {
+        let own: BTreeSet<_> = source.heading.last().map(|last| terms(last)).into_iter().flatten().collect();
+        let outer: BTreeSet<_> = source.heading.iter().flat_map(|line| terms(line)).collect();
+        let passage: BTreeSet<_> = terms(&source.text).into_iter().collect();
+        let around: BTreeMap<&str, f64> = self
+            .weights
+            .keys()
+            .filter_map(|term| {
+                let worth = [(&own, IN_HEADING), (&outer, IN_OUTER_HEADING), (&passage, IN_PASSAGE)];
+                let found = worth.iter().find(|(place, _)| place.contains(term));
+                found.map(|(_, worth)| (term.as_str(), *worth))
+            })
+            .collect();
+        sentences(&source.text)
+            .into_iter()
+            .enumerate()
+            .filter_map(|(place, text)| {
+                let found = terms(text);
+                let score = self.score(text, &found, &around, place)?;
+                Some(Candidate {
+                    source,
+                    text,
+                    terms: found.into_iter().collect(),
+                    score,
+                })
+            })
+            .collect()
+    }
+
+    fn score(
+        &self,
+        text: &str,
+        found: &[String],
+        around: &BTreeMap<&str, f64>,
+        place: usize,
+    ) -> Option<f64> {
+        let has: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+        let share: f64 = self
+            .weights
+            .iter()
+            .map(|(term, weight)| {
+                let nearby = around.get(term.as_str()).copied().unwrap_or(0.0);
+                let worth = if has.contains(term.as_str()) { 1.0 } else { nearby };
+                weight * worth
+            })
+            .sum();
+        if share < LEAST_SHARE {
+            return None;
+        }
+        let together: f64 = found
+            .windows(2)
+            .map(|pair| (pair[0].clone(), pair[1].clone()))
+            .collect::<BTreeSet<_>>()
+            .intersection(&self.pairs)
+            .map(|(left, right)| self.weights[left] + self.weights[right])
+            .sum();
+        let mut score = share * (1.0 + SIDE_BY_SIDE * together.min(1.0)) * shape(text);
+        if self.wants_number && self.has_new_number(text) {
+            score *= NUMBER_WANTED;
+        }
+        if place == 0 {
+            score *= OPENS_PASSAGE;
+        }
+        // The gains multiply to less than this; dividing keeps the score within 0 and 1 without
+        // making all good sentences equal.
+        Some(score / ((1.0 + SIDE_BY_SIDE) * NUMBER_WANTED * OPENS_PASSAGE))
+    }
+
+    /// Whether the text has a number that the question does not have itself.
+    fn has_new_number(&self, text: &str) -> bool {
+        words(text).any(|word| {
+            word.starts_with(|c: char| c.is_ascii_digit())
+                && !self.asked_words.contains(&word.to_lowercase())
+        })
+    }
+}
+
+/// What the form of a sentence says about it as an answer.
+fn shape(text: &str) -> f64 {
+    let count = words(text).count();
+    let length: f64 = match count {
+        0..=2 => 0.5,
+        3..=4 => 0.8,
+        5..=45 => 1.0,
+        46..=80 => 0.85,
+        _ => 0.6,
+    };
+    let starts = text.chars().next().is_some_and(char::is_alphanumeric);
+    let form = if text.ends_with('?') {
+        0.5
+    } else if text.ends_with(':') || (!starts && !text.starts_with(['"', '“', '(', '\''])) {
+        0.7
+    } else {
+        1.0
+    };
+    length * form
+}
+
+/// Whether a question asks for a number or an amount.
+fn wants_number(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    let asks = ["how many", "how much", "how long", "how large", "how big", "how often", "how old"];
+    let about = [
+        "maximum", "minimum", "limit", "size", "number", "default", "port", "largest", "longest",
+        "smallest", "version", "year", "length",
+    ];
+    asks.iter().any(|ask| lower.contains(ask))
+        || words(&lower).any(|word| about.contains(&word))
+}
+
+/// Weighs terms by how few of the sources have them, for a prompt that brings no weights.
+fn weigh(asked: &[String], sources: &[Source]) -> Vec<KeyTerm> {
+    let read: Vec<BTreeSet<String>> = sources
+        .iter()
+        .map(|source| {
+            let heading = source.heading.iter().flat_map(|line| words(line));
+            heading.chain(words(&source.text)).flat_map(terms_of).collect()
+        })
+        .collect();
+    let all = read.len() as f64;
+    let distinct: BTreeSet<_> = asked.iter().collect();
+    distinct
+        .into_iter()
+        .map(|term| {
+            let having = read.iter().filter(|source| source.contains(term)).count() as f64;
+            KeyTerm {
+                term: term.clone(),
+                weight: 1.0 + ((all + 1.0) / (having + 1.0)).ln(),
+            }
+        })
+        .collect()
+}
+
+struct Candidate<'a> {
+    source: &'a Source,
+    text: &'a str,
+    terms: BTreeSet<String>,
+    score: f64,
+}
+
+/// Takes the best candidate again and again, each time less what the taken ones say already
+/// (maximal marginal relevance). Of equals the one that was read first is taken.
+fn choose(mut candidates: Vec<Candidate<'_>>, wanted: usize) -> Vec<Candidate<'_>> {
+    let mut chosen: Vec<Candidate<'_>> = Vec::new();
+    while chosen.len() < wanted {
+        let mut best: Option<(usize, f64)> = None;
+        for (at, candidate) in candidates.iter().enumerate() {
+            let alike = chosen
+                .iter()
+                .map(|taken| likeness(&taken.terms, &candidate.terms))
+                .fold(0.0, f64::max);
+            let value = candidate.score * (1.0 - REDUNDANCY * alike);
+            if alike < 1.0 && best.is_none_or(|(_, most)| value > most) {
+                best = Some((at, value));
+            }
+        }
+        let Some((at, _)) = best else { break };
+        chosen.push(candidates.remove(at));
+    }
+    chosen
+}
+
+/// The share of terms that two sentences have in common.
+fn likeness(left: &BTreeSet<String>, right: &BTreeSet<String>) -> f64 {
+    let common = left.intersection(right).count() as f64;
+    let all = left.union(right).count() as f64;
+    if all == 0.0 { 1.0 } else { common / all }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(id: &str, heading: &str, text: &str) -> Source {
+        Source {
+            id: id.into(),
+            heading: vec!["Manual".into(), heading.into()],
+            text: text.into(),
+        }
+    }
+
+    fn ask(user: &str, sources: Vec<Source>) -> Prompt {
+        Prompt {
+            user: user.into(),
+            sources,
+            ..Prompt::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_sentence_that_answers_is_quoted_word_for_word_with_its_source() {
+        let text = "Sets how many parcels fit into one van. The default is 12 parcels. Vans are \
+                    washed on Mondays.";
+        let prompt = ask(
+            "What is the default of van_capacity?",
+            vec![
+                source("wash", "Washing", "The default soap is green. Vans like it."),
+                source("size", "van_capacity (integer)", text),
+            ],
+        );
+        let reply = Extractive.reply(&prompt).await.unwrap();
+        assert_eq!(reply.quotes[0].source, "size");
+        assert_eq!(reply.quotes[0].text, "The default is 12 parcels.");
+        assert!(reply.quotes.iter().all(|q| (0.0..=1.0).contains(&q.score)));
+        assert_eq!(reply, Extractive.reply(&prompt).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_sentence_is_not_quoted_twice_from_two_sources() {
+        let same = "The gate opens at 8 in the morning.";
+        let prompt = ask(
+            "When does the gate open?",
+            vec![source("a", "Gate", same), source("b", "Gate", same)],
+        );
+        let reply = Extractive.reply(&prompt).await.unwrap();
+        assert_eq!(reply.quotes.len(), 1);
+        assert_eq!(reply.quotes[0].source, "a");
+    }
+
+    #[tokio::test]
+    async fn with_nothing_to_quote_the_reply_is_empty_and_no_question_is_an_error() {
+        let unrelated = vec![source("a", "Cheese", "Gouda is made of milk.")];
+        let reply = Extractive.reply(&ask("Who wrote Hamlet?", unrelated)).await.unwrap();
+        assert_eq!(reply, Reply::default());
+        let nothing = Extractive.reply(&ask("", Vec::new())).await;
+        assert!(matches!(nothing, Err(ModelError::EmptyPrompt)));
+    }
+
+    #[tokio::test]
+    async fn the_weights_of_the_prompt_decide_what_matters() {
+        let mut prompt = ask(
+            "red or green",
+            vec![
+                source("a", "", "The house on the hill is red all over."),
+                source("b", "", "The house on the hill is green all over."),
+            ],
+        );
+        let term = |term: &str, weight| KeyTerm { term: term.into(), weight };
+        prompt.terms = vec![term("red", 1.0), term("green", 3.0)];
+        let reply = Extractive.reply(&prompt).await.unwrap();
+        assert_eq!(reply.quotes[0].source, "b");
+    }
+}
