@@ -1,0 +1,3 @@
+//! Worked graphs: each a folder, each over the public API alone, each as useful as it stands.
+
+pub mod research;
