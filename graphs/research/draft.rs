@@ -93,6 +93,13 @@ impl Draft {
     pub(super) fn finish(mut self, id: &str, repaired: bool) -> Document {
         self.close();
         let named = self.title.take();
+        if let Some(title) = named.as_ref().filter(|_| self.passages.is_empty()) {
+            // A page of links alone can still be found by its title.
+            self.passages.push(Passage {
+                heading: vec![title.clone()],
+                text: String::new(),
+            });
+        }
         let first = self.passages.iter().find_map(|p| p.heading.first().cloned());
         let title = named.or(first).unwrap_or_else(|| id.to_owned());
         for passage in &mut self.passages {

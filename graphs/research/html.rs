@@ -12,6 +12,8 @@ use super::draft::Draft;
 
 /// The level of the terms of an outermost definition list: below every heading.
 const TERM_LEVEL: usize = 7;
+/// The level of the columns of a table: they head its rows, below everything else.
+pub(super) const COLUMNS_LEVEL: usize = 1_000;
 /// A paragraph with more than this share of its letters in links is a menu.
 const MENU_SHARE: f64 = 0.8;
 /// Elements that hold no text of the document.
@@ -36,6 +38,7 @@ pub(super) fn read(text: &str, draft: &mut Draft) {
         links: 0,
         pre: 0,
         cells: 0,
+        data_cells: 0,
         lists: 0,
         boxes: Vec::new(),
         hidden: None,
@@ -60,6 +63,8 @@ struct Reader<'a> {
     links: usize,
     pre: usize,
     cells: usize,
+    /// How many cells of the row are no headings of columns.
+    data_cells: usize,
     lists: usize,
     /// For each open `div`, whether it is a box.
     boxes: Vec<bool>,
@@ -97,6 +102,7 @@ impl Reader<'_> {
                     self.text.push_str(" | ");
                 }
                 self.cells += 1;
+                self.data_cells += usize::from(name == "td");
             }
             "div" => {
                 self.paragraph();
@@ -141,9 +147,10 @@ impl Reader<'_> {
                 self.pre = self.pre.saturating_sub(1);
             }
             "td" | "th" => self.cells = self.cells.saturating_sub(1),
-            "tr" => {
-                self.cells = 0;
+            "tr" => self.row(),
+            "table" => {
                 self.paragraph();
+                self.draft.end(COLUMNS_LEVEL);
             }
             "div" => {
                 self.paragraph();
@@ -171,6 +178,19 @@ impl Reader<'_> {
             self.draft.heading(level, &text);
         } else if text.split_whitespace().count() > 1 {
             self.draft.line(&text);
+        }
+    }
+
+    /// Ends a table row: columns head the rows below them.
+    fn row(&mut self) {
+        self.cells = 0;
+        if std::mem::take(&mut self.data_cells) > 0 {
+            self.paragraph();
+        } else {
+            let text = self.take();
+            if !text.trim().is_empty() {
+                self.draft.heading(COLUMNS_LEVEL, &text);
+            }
         }
     }
 
@@ -277,11 +297,14 @@ mod tests {
 
     #[test]
     fn a_table_row_is_a_line_and_code_keeps_its_lines() {
-        let html = "<table><tr><th>Item</th><th>Limit</th></tr><tr><td><p>field</p></td>\
+        let html = "<h1>Limits</h1><table><tr><th>Item</th><th>Limit</th></tr><tr><td><p>field</p></td>\
                     <td>1 GB</td></tr></table><p>Run:</p><pre>\na  b\n<b>c</b>\n</pre>";
         assert_eq!(
             texts(html),
-            [pair("a.html", "Item | Limit\nfield | 1 GB\nRun:\n    a b\n    c")]
+            [
+                pair("Limits/Item | Limit", "field | 1 GB"),
+                pair("Limits", "Run:\n    a b\n    c")
+            ]
         );
     }
 

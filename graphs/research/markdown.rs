@@ -6,6 +6,7 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::draft::Draft;
+use super::html::COLUMNS_LEVEL;
 
 /// Reads a Markdown text into the draft.
 pub(super) fn read(text: &str, draft: &mut Draft) {
@@ -33,11 +34,13 @@ pub(super) fn read(text: &str, draft: &mut Draft) {
             Event::End(TagEnd::Heading(level)) => {
                 draft.heading(level as usize, &std::mem::take(&mut line));
             }
+            Event::End(TagEnd::TableHead) => {
+                draft.heading(COLUMNS_LEVEL, &std::mem::take(&mut line));
+            }
+            Event::End(TagEnd::Table) => draft.end(COLUMNS_LEVEL),
             Event::Start(Tag::TableCell) if !line.is_empty() => line.push_str(" | "),
             Event::Start(Tag::Item | Tag::Heading { .. } | Tag::Paragraph | Tag::TableRow)
-            | Event::End(
-                TagEnd::Item | TagEnd::Paragraph | TagEnd::TableRow | TagEnd::TableHead,
-            )
+            | Event::End(TagEnd::Item | TagEnd::Paragraph | TagEnd::TableRow)
             | Event::Rule => draft.line(&std::mem::take(&mut line)),
             Event::Text(text) | Event::Code(text) if hidden == 0 => line.push_str(&text),
             Event::SoftBreak | Event::HardBreak => line.push(if in_code { '\n' } else { ' ' }),
@@ -65,8 +68,10 @@ mod tests {
             texts,
             [
                 "See the docs and code.\none\ntwo words",
-                "Like this:\n    cargo run\nName | Size\nrow | 1 GB"
+                "Like this:\n    cargo run",
+                "row | 1 GB"
             ]
         );
+        assert_eq!(document.passages[2].heading, ["Guide", "Run", "Name | Size"]);
     }
 }

@@ -16,15 +16,23 @@ use super::text::{terms, terms_of, words};
 const DEFAULT_QUOTES: usize = 3;
 /// What a term is worth when it stands in the sentence's own heading, in a heading further out, or
 /// elsewhere in the passage, beside 1 in the sentence itself.
-const IN_HEADING: f64 = 0.8;
-const IN_OUTER_HEADING: f64 = 0.5;
-const IN_PASSAGE: f64 = 0.3;
+const IN_HEADING: f64 = 0.5;
+const IN_OUTER_HEADING: f64 = 0.4;
+const IN_PASSAGE: f64 = 0.2;
+/// What is added to a term in a heading that is about nothing else: then each sentence below is
+/// about the subject, whether it names it or not.
+const HEADING_IS_SUBJECT: f64 = 0.6;
 /// What two words of the question add when they stand side by side in the sentence too.
 const SIDE_BY_SIDE: f64 = 0.25;
 /// What a number adds where the question asks for one.
 const NUMBER_WANTED: f64 = 1.2;
 /// What the start of a passage adds: it says what the passage is about.
 const OPENS_PASSAGE: f64 = 1.06;
+/// Words for what is asked about a subject. The subject may stand in a heading, but a sentence that
+/// answers says the asked word itself. As [`terms`] gives them.
+const ASPECTS: &[&str] = &["default", "largest", "limit", "maximum", "minimum", "smallest"];
+/// What a sentence keeps that does not say what is asked about the subject.
+const ASPECT_UNSAID: f64 = 0.7;
 /// How much a sentence loses for saying what a chosen one says already.
 const REDUNDANCY: f64 = 0.5;
 /// A sentence that meets less of the question than this share is not quoted.
@@ -92,11 +100,7 @@ impl Question {
             *weights.entry(term.term).or_insert(0.0) += term.weight / total;
         }
         Ok(Self {
-            pairs: asked
-                .windows(2)
-                .map(|pair| (pair[0].clone(), pair[1].clone()))
-                .filter(|(left, right)| weights.contains_key(left) && weights.contains_key(right))
-                .collect(),
+            pairs: pairs(&prompt.user),
             weights,
             asked_words: words(&prompt.user).map(str::to_lowercase).collect(),
             wants_number: wants_number(&prompt.user),
@@ -105,18 +109,7 @@ impl Question {
 
     /// Scores every sentence of a source that meets enough of the question.
     fn read<'a>(&self, source: &'a Source) -> Vec<Candidate<'a>> {
-        let own: BTreeSet<_> = source.heading.last().map(|last| terms(last)).into_iter().flatten().collect();
-        let outer: BTreeSet<_> = source.heading.iter().flat_map(|line| terms(line)).collect();
-        let passage: BTreeSet<_> = terms(&source.text).into_iter().collect();
-        let around: BTreeMap<&str, f64> = self
-            .weights
-            .keys()
-            .filter_map(|term| {
-                let worth = [(&own, IN_HEADING), (&outer, IN_OUTER_HEADING), (&passage, IN_PASSAGE)];
-                let found = worth.iter().find(|(place, _)| place.contains(term));
-                found.map(|(_, worth)| (term.as_str(), *worth))
-            })
-            .collect();
+        let around = self.around(source);
         sentences(&source.text)
             .into_iter()
             .enumerate()
@@ -133,6 +126,48 @@ impl Question {
             .collect()
     }
 
+    /// What each term of the question is worth to the sentences of a source that do not have it.
+    fn around(&self, source: &Source) -> BTreeMap<&str, f64> {
+        let own = source.heading.last().map_or("", String::as_str);
+        let in_own: BTreeSet<_> = terms(own).into_iter().collect();
+        let in_outer: BTreeSet<_> = source.heading.iter().flat_map(|line| terms(line)).collect();
+        let in_text: BTreeSet<_> = terms(&source.text).into_iter().collect();
+        let own_words: BTreeSet<_> = words(own)
+            .filter_map(|word| terms_of(word).into_iter().next())
+            .collect();
+        let heading = IN_HEADING + HEADING_IS_SUBJECT * self.focus(own);
+        let worth = |term: &str| {
+            if ASPECTS.contains(&term) {
+                // The column of a table says it for its rows, a part of a name says nothing.
+                if own_words.contains(term) { 1.0 } else { IN_PASSAGE }
+            } else if in_own.contains(term) {
+                heading
+            } else if in_outer.contains(term) {
+                IN_OUTER_HEADING
+            } else if in_text.contains(term) {
+                IN_PASSAGE
+            } else {
+                0.0
+            }
+        };
+        self.weights.keys().map(|term| (term.as_str(), worth(term))).collect()
+    }
+
+    /// The share of a heading's words that the question has too, leaving out what it adds in
+    /// brackets. An identifier is met by its parts: `block_size` by "block size".
+    fn focus(&self, heading: &str) -> f64 {
+        let (mut all, mut met) = (0.0, 0.0);
+        let plain = heading.split('(').map(|part| part.rsplit(')').next().unwrap_or_default());
+        for of_word in plain.flat_map(words).map(terms_of) {
+            if let [whole, parts @ ..] = of_word.as_slice() {
+                let by_parts = !parts.is_empty() && parts.iter().all(|p| self.weights.contains_key(p));
+                all += 1.0;
+                met += if by_parts || self.weights.contains_key(whole) { 1.0 } else { 0.0 };
+            }
+        }
+        if all == 0.0 { 0.0 } else { met / all }
+    }
+
     fn score(
         &self,
         text: &str,
@@ -146,21 +181,26 @@ impl Question {
             .iter()
             .map(|(term, weight)| {
                 let nearby = around.get(term.as_str()).copied().unwrap_or(0.0);
-                let worth = if has.contains(term.as_str()) { 1.0 } else { nearby };
-                weight * worth
+                let inside = if has.contains(term.as_str()) { 1.0 } else { 0.0 };
+                weight * nearby.max(inside)
             })
             .sum();
         if share < LEAST_SHARE {
             return None;
         }
-        let together: f64 = found
-            .windows(2)
-            .map(|pair| (pair[0].clone(), pair[1].clone()))
-            .collect::<BTreeSet<_>>()
+        let weight = |term: &String| self.weights.get(term).copied().unwrap_or(0.0);
+        let together: f64 = pairs(text)
             .intersection(&self.pairs)
-            .map(|(left, right)| self.weights[left] + self.weights[right])
+            .map(|(left, right)| weight(left) + weight(right))
             .sum();
         let mut score = share * (1.0 + SIDE_BY_SIDE * together.min(1.0)) * shape(text);
+        let unsaid = |aspect: &&str| {
+            let said = has.contains(aspect) || around.get(aspect).is_some_and(|near| *near >= 1.0);
+            self.weights.contains_key(*aspect) && !said
+        };
+        if ASPECTS.iter().any(|aspect| unsaid(aspect)) {
+            score *= ASPECT_UNSAID;
+        }
         if self.wants_number && self.has_new_number(text) {
             score *= NUMBER_WANTED;
         }
@@ -181,6 +221,14 @@ impl Question {
     }
 }
 
+/// The pairs of terms that stand side by side. An identifier counts as one: its parts always do.
+fn pairs(text: &str) -> BTreeSet<(String, String)> {
+    let firsts: Vec<_> = words(text)
+        .filter_map(|word| terms_of(word).into_iter().next())
+        .collect();
+    firsts.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
+
 /// What the form of a sentence says about it as an answer.
 fn shape(text: &str) -> f64 {
     let count = words(text).count();
@@ -194,6 +242,8 @@ fn shape(text: &str) -> f64 {
     let starts = text.chars().next().is_some_and(char::is_alphanumeric);
     let form = if text.ends_with('?') {
         0.5
+    } else if text.contains('\n') {
+        0.8
     } else if text.ends_with(':') || (!starts && !text.starts_with(['"', '“', '(', '\''])) {
         0.7
     } else {
