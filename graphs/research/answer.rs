@@ -81,7 +81,12 @@ mod tests {
             score: *score,
             ..Evidence::default()
         });
-        let note = Note { id: id.into(), rank, evidence: evidence.collect(), ..Note::default() };
+        let note = Note {
+            id: id.into(),
+            rank,
+            evidence: evidence.collect(),
+            ..Note::default()
+        };
         (id.into(), note)
     }
 
@@ -89,11 +94,21 @@ mod tests {
     fn quotes_of_all_documents_are_ranked_together_and_said_once() {
         let plan = Plan::of("ports").unwrap();
         let notes = BTreeMap::from([
-            note("a", 0.1, &[("The port is 5432.", 0.8), ("Ships use a port.", 0.5)]),
+            note(
+                "a",
+                0.1,
+                &[("The port is 5432.", 0.8), ("Ships use a port.", 0.5)],
+            ),
             note("b", 1.0, &[("Port: the port is 5432.", 0.8)]),
         ]);
         let found = findings(&plan, &notes);
-        let ids: Vec<_> = found[0].iter().map(|f| (f.id.as_str(), f.quote.as_str())).collect();
-        assert_eq!(ids, [("b", "Port: the port is 5432."), ("a", "Ships use a port.")]);
+        let ids: Vec<_> = found[0]
+            .iter()
+            .map(|f| (f.id.as_str(), f.quote.as_str()))
+            .collect();
+        assert_eq!(
+            ids,
+            [("b", "Port: the port is 5432."), ("a", "Ships use a port.")]
+        );
     }
 }

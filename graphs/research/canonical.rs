@@ -111,7 +111,13 @@ mod tests {
 
     #[test]
     fn a_file_is_found_again_by_its_id() {
-        for name in ["a/b.md", "a/c#1.md", "100%.txt", "x[1]`.html", "übersicht.md"] {
+        for name in [
+            "a/b.md",
+            "a/c#1.md",
+            "100%.txt",
+            "x[1]`.html",
+            "übersicht.md",
+        ] {
             let id = id_of(Path::new(name)).unwrap();
             assert_eq!(path_of(&id).unwrap(), Path::new(name), "{id}");
             assert_eq!(canonical_id(&id), id);
@@ -120,7 +126,16 @@ mod tests {
 
     #[test]
     fn an_id_never_leads_out_of_its_folder() {
-        for id in ["../a", "/etc/passwd", "a/%2E%2E/b", "a%2Fb", "", "a//b", "%FF", "%2"] {
+        for id in [
+            "../a",
+            "/etc/passwd",
+            "a/%2E%2E/b",
+            "a%2Fb",
+            "",
+            "a//b",
+            "%FF",
+            "%2",
+        ] {
             assert_eq!(path_of(id), None, "{id}");
         }
     }

@@ -90,7 +90,10 @@ pub fn check_citations(report: &str, folder: &Path, limits: &Limits) -> Vec<Cita
     let mut documents: BTreeMap<usize, (String, Option<Document>)> = BTreeMap::new();
     for (line, number, id) in &sources {
         if documents.contains_key(number) {
-            faults.push(CitationFault::GivenTwice { line: *line, number: *number });
+            faults.push(CitationFault::GivenTwice {
+                line: *line,
+                number: *number,
+            });
             continue;
         }
         let read = read_document(folder, id, limits);
@@ -141,7 +144,10 @@ fn check_claim(
     }
     for number in &claim.numbers {
         match documents.get(number) {
-            None => faults.push(CitationFault::UnknownNumber { line, number: *number }),
+            None => faults.push(CitationFault::UnknownNumber {
+                line,
+                number: *number,
+            }),
             // That it cannot be read is said once, at the source.
             Some((_, None)) => {}
             Some((id, Some(document))) if !document.has_words(&claim.quote) => {
@@ -279,7 +285,10 @@ mod tests {
             ["line 5: the words \"The port is 5433\" are not in a.txt"]
         );
         let gone = faults(&report("- “The port” [1]", "1. `b.txt` — B"));
-        assert!(gone[0].starts_with("line 9: the source [1] b.txt cannot be read"), "{gone:?}");
+        assert!(
+            gone[0].starts_with("line 9: the source [1] b.txt cannot be read"),
+            "{gone:?}"
+        );
         let outside = faults(&report("- “root” [1]", "1. `../../etc/passwd` — B"));
         assert_eq!(outside.len(), 1);
     }
@@ -289,7 +298,10 @@ mod tests {
         let one = "1. `a.txt` — A";
         assert_eq!(
             faults(&report("- “The port”", one)),
-            ["line 5: a claim without a citation", "line 9: the source [1] is not cited"]
+            [
+                "line 5: a claim without a citation",
+                "line 9: the source [1] is not cited"
+            ]
         );
         assert_eq!(
             faults(&report("- “The port” [1] [2]", one)),

@@ -110,7 +110,11 @@ pub fn assess(
         .collect();
     let weights: Vec<_> = plan.sub_questions.iter().map(weight).collect();
     let all: f64 = weights.iter().sum();
-    let got: f64 = questions.iter().zip(&weights).map(|(one, weight)| one.share * weight).sum();
+    let got: f64 = questions
+        .iter()
+        .zip(&weights)
+        .map(|(one, weight)| one.share * weight)
+        .sum();
     let sources = required
         .iter()
         .filter(|id| !notes.contains_key(*id))
@@ -122,7 +126,11 @@ pub fn assess(
         })
         .map(Missing::Question);
     CoverageReport {
-        score: if all > 0.0 { (got / all).clamp(0.0, 1.0) } else { 0.0 },
+        score: if all > 0.0 {
+            (got / all).clamp(0.0, 1.0)
+        } else {
+            0.0
+        },
         missing: sources.chain(silent).collect(),
         pending: pending(required, candidates, notes, errors).count(),
         questions,
@@ -137,7 +145,9 @@ pub fn next_batch(
     notes: &BTreeMap<String, Note>,
     errors: &[TaskError],
 ) -> Vec<Candidate> {
-    let mut batch: Vec<_> = pending(required, candidates, notes, errors).cloned().collect();
+    let mut batch: Vec<_> = pending(required, candidates, notes, errors)
+        .cloned()
+        .collect();
     batch.sort_by(|left, right| {
         let other = |candidate: &Candidate| !required.contains(&candidate.id);
         other(left)
@@ -156,8 +166,15 @@ fn pending<'a>(
     errors: &'a [TaskError],
 ) -> impl Iterator<Item = &'a Candidate> {
     candidates.iter().filter(move |candidate| {
-        let failed = errors.iter().filter(|error| error.source == candidate.id).count();
-        let tries = if required.contains(&candidate.id) { TRIES_OF_REQUIRED } else { 1 };
+        let failed = errors
+            .iter()
+            .filter(|error| error.source == candidate.id)
+            .count();
+        let tries = if required.contains(&candidate.id) {
+            TRIES_OF_REQUIRED
+        } else {
+            1
+        };
         !notes.contains_key(&candidate.id) && failed < tries
     })
 }
@@ -171,14 +188,20 @@ fn covered(number: usize, question: &SubQuestion, notes: &BTreeMap<String, Note>
     let all = weight(question);
     let mut best = Covered {
         share: 0.0,
-        open: question.terms.iter().map(|term| term.term.clone()).collect(),
+        open: question
+            .terms
+            .iter()
+            .map(|term| term.term.clone())
+            .collect(),
     };
     let evidence = notes.values().flat_map(|note| &note.evidence);
     for one in evidence.filter(|one| one.question == number) {
         let headings = one.heading.iter().flat_map(|line| terms(line));
         let has: BTreeSet<_> = headings.chain(terms(&one.quote)).collect();
-        let (met, open): (Vec<_>, Vec<_>) =
-            question.terms.iter().partition(|term| has.contains(&term.term));
+        let (met, open): (Vec<_>, Vec<_>) = question
+            .terms
+            .iter()
+            .partition(|term| has.contains(&term.term));
         let share = met.iter().map(|term| term.weight).sum::<f64>() / all;
         if share > best.share {
             best = Covered {
@@ -196,17 +219,32 @@ mod tests {
     use super::*;
 
     fn candidate(id: &str, score: f64) -> Candidate {
-        Candidate { id: id.into(), score, ..Candidate::default() }
+        Candidate {
+            id: id.into(),
+            score,
+            ..Candidate::default()
+        }
     }
 
     fn note(id: &str, question: usize, quote: &str) -> (String, Note) {
-        let evidence = vec![Evidence { question, quote: quote.into(), ..Evidence::default() }];
-        let note = Note { id: id.into(), evidence, ..Note::default() };
+        let evidence = vec![Evidence {
+            question,
+            quote: quote.into(),
+            ..Evidence::default()
+        }];
+        let note = Note {
+            id: id.into(),
+            evidence,
+            ..Note::default()
+        };
         (id.into(), note)
     }
 
     fn failure(source: &str) -> TaskError {
-        TaskError { source: source.into(), ..TaskError::default() }
+        TaskError {
+            source: source.into(),
+            ..TaskError::default()
+        }
     }
 
     #[test]
@@ -242,7 +280,11 @@ mod tests {
 
     #[test]
     fn a_search_that_can_find_no_more_ends_in_a_report() {
-        let mut report = CoverageReport { score: 0.5, pending: 2, ..CoverageReport::default() };
+        let mut report = CoverageReport {
+            score: 0.5,
+            pending: 2,
+            ..CoverageReport::default()
+        };
         assert_eq!(report.route(), Route::Analyse);
         report.missing.push(Missing::Question(0));
         assert_eq!(report.route(), Route::Analyse);
@@ -254,7 +296,12 @@ mod tests {
 
     #[test]
     fn a_batch_has_required_sources_first_and_no_failed_one_again() {
-        let candidates = [candidate("a", 0.9), candidate("b", 0.8), candidate("must", 0.1), candidate("c", 0.95)];
+        let candidates = [
+            candidate("a", 0.9),
+            candidate("b", 0.8),
+            candidate("must", 0.1),
+            candidate("c", 0.95),
+        ];
         let notes = BTreeMap::from([note("b", 0, "x")]);
         let required = ["must".to_owned()];
         let errors = [failure("a"), failure("must")];

@@ -37,11 +37,17 @@ pub fn discover(
     known: &[Candidate],
     round: u32,
 ) -> Vec<Candidate> {
-    let depth = CANDIDATES_A_ROUND * usize::try_from(round.max(1)).unwrap_or(usize::MAX).min(1_000);
+    let depth = CANDIDATES_A_ROUND
+        * usize::try_from(round.max(1))
+            .unwrap_or(usize::MAX)
+            .min(1_000);
     let mut found: BTreeMap<String, f64> = BTreeMap::new();
     for question in &plan.sub_questions {
         let hits = library.index().search_documents(&question.terms);
-        let best = hits.first().map_or(1.0, |hit| hit.score).max(f64::MIN_POSITIVE);
+        let best = hits
+            .first()
+            .map_or(1.0, |hit| hit.score)
+            .max(f64::MIN_POSITIVE);
         for hit in hits.iter().take(depth) {
             let id = library.documents()[hit.document].id.clone();
             let score = found.entry(id).or_insert(0.0);
@@ -57,7 +63,10 @@ pub fn discover(
         .into_iter()
         .filter(|(id, _)| known.iter().all(|candidate| candidate.id != *id))
         .map(|(id, score)| Candidate {
-            title: library.document(&id).map(|d| d.title.clone()).unwrap_or_default(),
+            title: library
+                .document(&id)
+                .map(|d| d.title.clone())
+                .unwrap_or_default(),
             id,
             score,
             round,

@@ -100,7 +100,10 @@ impl Draft {
                 text: String::new(),
             });
         }
-        let first = self.passages.iter().find_map(|p| p.heading.first().cloned());
+        let first = self
+            .passages
+            .iter()
+            .find_map(|p| p.heading.first().cloned());
         let title = named.or(first).unwrap_or_else(|| id.to_owned());
         for passage in &mut self.passages {
             if passage.heading.first() != Some(&title) {
@@ -167,9 +170,16 @@ mod tests {
         draft.end(9);
         draft.line("after");
         let document = draft.finish("guide.md", false);
-        let paths: Vec<_> = document.passages.iter().map(|p| p.heading.join("/")).collect();
+        let paths: Vec<_> = document
+            .passages
+            .iter()
+            .map(|p| p.heading.join("/"))
+            .collect();
         assert_eq!(document.title, "Guide");
-        assert_eq!(paths, ["Guide", "Guide/Setup/-F format, --format", "Guide/Setup"]);
+        assert_eq!(
+            paths,
+            ["Guide", "Guide/Setup/-F format, --format", "Guide/Setup"]
+        );
         assert_eq!(document.passages[1].text, "Selects the format.");
     }
 

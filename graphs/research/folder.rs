@@ -114,7 +114,9 @@ fn names(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Reads all files, on all processors; the result has their order.
 pub(super) fn read_all(entries: &[Entry], limits: &Limits) -> Vec<Result<Arc<Document>, Skipped>> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
+    let threads = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(8);
     let share = entries.len().div_ceil(threads).max(1);
     let read = |entry: &Entry| match read_one(entry, limits) {
         Ok(document) => Ok(Arc::new(document)),
@@ -130,7 +132,10 @@ pub(super) fn read_all(entries: &[Entry], limits: &Limits) -> Vec<Result<Arc<Doc
             .collect();
         parts
             .into_iter()
-            .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .flat_map(|part| {
+                part.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect()
     })
 }
@@ -145,7 +150,9 @@ pub(super) fn read_one(entry: &Entry, limits: &Limits) -> Result<Document, SkipR
     let mut bytes = Vec::new();
     // The file may have grown since it was listed.
     let most = limits.file_bytes.saturating_add(1);
-    file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(most)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if bytes.len() as u64 > limits.file_bytes {
         return Err(too_large(metadata.len(), limits));
     }

@@ -17,14 +17,34 @@ pub(super) const COLUMNS_LEVEL: usize = 1_000;
 /// A paragraph with more than this share of its letters in links is a menu.
 const MENU_SHARE: f64 = 0.8;
 /// Elements that hold no text of the document.
-const HIDDEN: &[&str] = &["nav", "footer", "script", "style", "template", "noscript", "svg", "iframe"];
+const HIDDEN: &[&str] = &[
+    "nav", "footer", "script", "style", "template", "noscript", "svg", "iframe",
+];
 /// Classes by which tools that write HTML mark what is not the text itself.
 const MENU_CLASSES: &[&str] = &[
-    "breadcrumb", "breadcrumbs", "footer", "index", "menu", "nav", "navbar", "navfooter",
-    "navheader", "navigation", "pagination", "sidebar", "toc",
+    "breadcrumb",
+    "breadcrumbs",
+    "footer",
+    "index",
+    "menu",
+    "nav",
+    "navbar",
+    "navfooter",
+    "navheader",
+    "navigation",
+    "pagination",
+    "sidebar",
+    "toc",
 ];
 /// Classes of boxes whose own title is no heading of the text around them.
-const BOX_CLASSES: &[&str] = &["admonition", "caution", "important", "note", "tip", "warning"];
+const BOX_CLASSES: &[&str] = &[
+    "admonition",
+    "caution",
+    "important",
+    "note",
+    "tip",
+    "warning",
+];
 
 /// Reads an HTML page into the draft.
 pub(super) fn read(text: &str, draft: &mut Draft) {
@@ -87,7 +107,9 @@ impl Reader<'_> {
             return;
         }
         match name.as_str() {
-            "a" if !tag.self_closing && tag.attributes.contains_key(&b"href"[..]) => self.links += 1,
+            "a" if !tag.self_closing && tag.attributes.contains_key(&b"href"[..]) => {
+                self.links += 1
+            }
             "br" => self.text.push(if self.pre > 0 { '\n' } else { ' ' }),
             "pre" => {
                 self.paragraph();
@@ -223,7 +245,10 @@ fn is_hidden(name: &str, attributes: &Attributes) -> bool {
     if HIDDEN.contains(&name) {
         return true;
     }
-    let box_like = matches!(name, "div" | "ul" | "ol" | "dl" | "table" | "aside" | "section" | "p");
+    let box_like = matches!(
+        name,
+        "div" | "ul" | "ol" | "dl" | "table" | "aside" | "section" | "p"
+    );
     let is_menu = attributes
         .get(&b"role"[..])
         .is_some_and(|role| role.value.as_slice() == b"navigation");
@@ -241,10 +266,40 @@ fn has_class(attributes: &Attributes, wanted: &[&str]) -> bool {
 fn is_block(name: &str) -> bool {
     matches!(
         name,
-        "address" | "article" | "aside" | "blockquote" | "body" | "caption" | "dd" | "details"
-            | "dt" | "fieldset" | "figcaption" | "figure" | "form" | "h1" | "h2" | "h3" | "h4"
-            | "h5" | "h6" | "head" | "header" | "hr" | "li" | "main" | "ol" | "p" | "section"
-            | "summary" | "table" | "tbody" | "tfoot" | "thead" | "tr" | "ul"
+        "address"
+            | "article"
+            | "aside"
+            | "blockquote"
+            | "body"
+            | "caption"
+            | "dd"
+            | "details"
+            | "dt"
+            | "fieldset"
+            | "figcaption"
+            | "figure"
+            | "form"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "head"
+            | "header"
+            | "hr"
+            | "li"
+            | "main"
+            | "ol"
+            | "p"
+            | "section"
+            | "summary"
+            | "table"
+            | "tbody"
+            | "tfoot"
+            | "thead"
+            | "tr"
+            | "ul"
     )
 }
 
@@ -278,7 +333,10 @@ mod tests {
                     <script>if (a < b) { x('<p>no</p>') }</script><nav>Menu</nav>\
                     <ul><li><a href=a>Go there</a></li></ul>\
                     <p>Real <b>text</b> with <a href=b>one link</a> &amp; more.";
-        assert_eq!(texts(html), [pair("Page", "Real text with one link & more.")]);
+        assert_eq!(
+            texts(html),
+            [pair("Page", "Real text with one link & more.")]
+        );
     }
 
     #[test]

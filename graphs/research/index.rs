@@ -77,9 +77,14 @@ impl Index {
                     counted += 1;
                     index.count(word, row, Field::Text, &mut known);
                 }
-                let (outer, own) = passage
+                // The columns of a table say little about a row: they count as a heading further out.
+                let is_columns = passage
                     .heading
-                    .split_at(passage.heading.len().saturating_sub(1));
+                    .last()
+                    .is_some_and(|last| last.contains(" | "));
+                let outer =
+                    passage.heading.len() - usize::from(!is_columns).min(passage.heading.len());
+                let (outer, own) = passage.heading.split_at(outer);
                 for word in own.iter().flat_map(|line| words(line)) {
                     index.count(word, row, Field::Heading, &mut known);
                 }
@@ -180,8 +185,12 @@ impl Index {
 
     /// The passages of one document that have any of the terms, best first.
     pub fn search_in(&self, document: usize, terms: &[KeyTerm]) -> Vec<Hit> {
-        let from = self.passages.partition_point(|row| (row.document as usize) < document);
-        let to = self.passages.partition_point(|row| row.document as usize <= document);
+        let from = self
+            .passages
+            .partition_point(|row| (row.document as usize) < document);
+        let to = self
+            .passages
+            .partition_point(|row| row.document as usize <= document);
         self.find(terms, |list| {
             let first = list.partition_point(|posting| (posting.passage as usize) < from);
             let end = list.partition_point(|posting| (posting.passage as usize) < to);
@@ -250,7 +259,10 @@ mod tests {
     }
 
     fn query(words: &[&str]) -> Vec<KeyTerm> {
-        let term = |word: &&str| KeyTerm { term: (*word).to_owned(), weight: 1.0 };
+        let term = |word: &&str| KeyTerm {
+            term: (*word).to_owned(),
+            weight: 1.0,
+        };
         words.iter().map(term).collect()
     }
 
@@ -261,7 +273,11 @@ mod tests {
             "# Kettle\n\nIt makes water hot.",
             "# Other\n\nA kettle stands here, with much other hot water and many more words.",
         ]);
-        let found: Vec<_> = index.search(&query(&["kettl", "hot"])).iter().map(|h| h.document).collect();
+        let found: Vec<_> = index
+            .search(&query(&["kettl", "hot"]))
+            .iter()
+            .map(|h| h.document)
+            .collect();
         assert_eq!(found, [1, 2, 0]);
         assert!(index.rarity("hot").unwrap() < index.rarity("kettl").unwrap());
         assert_eq!(index.rarity("coffee"), None);
@@ -271,7 +287,11 @@ mod tests {
     #[test]
     fn equals_come_in_the_order_of_the_library() {
         let index = index(&["equal words", "equal words", "equal words"]);
-        let found: Vec<_> = index.search_documents(&query(&["equal"])).iter().map(|h| h.document).collect();
+        let found: Vec<_> = index
+            .search_documents(&query(&["equal"]))
+            .iter()
+            .map(|h| h.document)
+            .collect();
         assert_eq!(found, [0, 1, 2]);
     }
 

@@ -162,7 +162,11 @@ impl Library {
         }
         documents.sort_by(|left, right| left.id.cmp(&right.id));
         skipped.sort_by(|left, right| left.path.cmp(&right.path));
-        let by_id = documents.iter().enumerate().map(|(at, d)| (d.id.clone(), at)).collect();
+        let by_id = documents
+            .iter()
+            .enumerate()
+            .map(|(at, d)| (d.id.clone(), at))
+            .collect();
         Ok(Self {
             index: Index::of(&documents),
             by_id,
@@ -214,6 +218,10 @@ pub fn read_document(folder: &Path, id: &str, limits: &Limits) -> Result<Documen
     }
     let name = id.rsplit('/').next().unwrap_or_default();
     let format = Format::of_name(name).ok_or(SkipReason::NoDocument)?;
-    let entry = Entry { id: id.to_owned(), path, format };
+    let entry = Entry {
+        id: id.to_owned(),
+        path,
+        format,
+    };
     folder::read_one(&entry, limits)
 }

@@ -72,6 +72,9 @@ mod tests {
                 "row | 1 GB"
             ]
         );
-        assert_eq!(document.passages[2].heading, ["Guide", "Run", "Name | Size"]);
+        assert_eq!(
+            document.passages[2].heading,
+            ["Guide", "Run", "Name | Size"]
+        );
     }
 }

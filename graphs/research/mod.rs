@@ -27,7 +27,7 @@ pub use answer::{Finding, findings};
 pub use canonical::canonical_id;
 pub use citations::{CitationFault, check_citations};
 pub use coverage::{
-    ANALYSED_AT_ONCE, Covered, CoverageReport, ENOUGH_COVERAGE, MOST_ROUNDS, Missing, Route,
+    ANALYSED_AT_ONCE, CoverageReport, Covered, ENOUGH_COVERAGE, MOST_ROUNDS, Missing, Route,
     TRIES_OF_REQUIRED, assess, next_batch, route_after_coverage,
 };
 pub use discover::{CANDIDATES_A_ROUND, Candidate, discover};

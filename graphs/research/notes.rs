@@ -119,12 +119,18 @@ pub async fn analyse(
             terms: question.terms.clone(),
             quotes: QUOTES,
         };
-        let reply = model.reply(&prompt).await.map_err(|source| AnalyseError::Model {
-            id: id.clone(),
-            source,
-        })?;
+        let reply = model
+            .reply(&prompt)
+            .await
+            .map_err(|source| AnalyseError::Model {
+                id: id.clone(),
+                source,
+            })?;
         for quote in reply.quotes {
-            let source = prompt.sources.iter().find(|source| source.id == quote.source);
+            let source = prompt
+                .sources
+                .iter()
+                .find(|source| source.id == quote.source);
             let stands = source.filter(|source| {
                 !quote.text.trim().is_empty() && has_whole(&source.text, &quote.text)
             });
@@ -141,6 +147,10 @@ pub async fn analyse(
             });
         }
     }
-    note.relevance = note.evidence.iter().map(|one| one.score).fold(0.0, f64::max);
+    note.relevance = note
+        .evidence
+        .iter()
+        .map(|one| one.score)
+        .fold(0.0, f64::max);
     Ok(note)
 }

@@ -158,7 +158,11 @@ fn split(question: &str) -> Vec<String> {
         let part = part.trim().trim_end_matches(['.', ',', '!']);
         part.trim().to_owned()
     };
-    parts.into_iter().map(trim).flat_map(|part| split_list(&part)).collect()
+    parts
+        .into_iter()
+        .map(trim)
+        .flat_map(|part| split_list(&part))
+        .collect()
 }
 
 /// Cuts before the first `and how …`, `, what …` and the like.
@@ -193,13 +197,17 @@ fn split_list(text: &str) -> Vec<String> {
     if names.len() < 2 {
         return vec![text.to_owned()];
     }
-    let end = first + list.iter().rposition(|piece| name(piece)).map_or(0, |last| last + 1);
+    let end = first
+        + list
+            .iter()
+            .rposition(|piece| name(piece))
+            .map_or(0, |last| last + 1);
     let around = |name: &&str| {
         let name = name.trim_end_matches(',');
         let all = pieces[..first].iter().chain([&name]).chain(&pieces[end..]);
         all.copied().collect::<Vec<_>>().join(" ")
     };
-    names.into_iter().map(|name| around(name)).collect()
+    names.into_iter().map(around).collect()
 }
 
 #[cfg(test)]
@@ -215,7 +223,11 @@ mod tests {
     fn a_question_is_split_where_another_starts() {
         assert_eq!(
             texts("What is the default port, and how do I change it? Who may connect?"),
-            ["What is the default port", "how do I change it", "Who may connect"]
+            [
+                "What is the default port",
+                "how do I change it",
+                "Who may connect"
+            ]
         );
         assert_eq!(texts("salt and pepper"), ["salt and pepper"]);
     }
@@ -255,6 +267,9 @@ mod tests {
 
     #[test]
     fn a_question_without_words_to_search_for_is_refused() {
-        assert!(matches!(Plan::of("What is it?"), Err(PlanError::NothingAsked { .. })));
+        assert!(matches!(
+            Plan::of("What is it?"),
+            Err(PlanError::NothingAsked { .. })
+        ));
     }
 }

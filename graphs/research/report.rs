@@ -30,10 +30,17 @@ pub fn write_report(
     errors: &[TaskError],
     skipped: &[Skipped],
 ) -> String {
-    let short = if findings.len() > 1 { SHORT_OF_EACH } else { SHORT_OF_ONE };
+    let short = if findings.len() > 1 {
+        SHORT_OF_EACH
+    } else {
+        SHORT_OF_ONE
+    };
     let mut sources = Sources::default();
     let mut text = String::from("# Research report\n\n");
-    line(&mut text, format_args!("**Question:** {}\n", escape(&squeeze(&plan.question))));
+    line(
+        &mut text,
+        format_args!("**Question:** {}\n", escape(&squeeze(&plan.question))),
+    );
     let [short_answer, all_findings] = CLAIMS;
     line(&mut text, format_args!("{short_answer}\n"));
     for (number, found) in findings.iter().enumerate() {
@@ -42,7 +49,10 @@ pub fn write_report(
         }
         if found.is_empty() {
             let asked = question(plan, number);
-            line(&mut text, format_args!("No document says anything about: {asked}"));
+            line(
+                &mut text,
+                format_args!("No document says anything about: {asked}"),
+            );
         }
     }
     line(&mut text, format_args!("\n{all_findings}\n"));
@@ -59,8 +69,15 @@ pub fn write_report(
     line(&mut text, format_args!("{SOURCES}\n"));
     for (number, (id, title, headings)) in sources.list.iter().enumerate() {
         let headings = headings.join("; ");
-        let place = if headings.is_empty() { String::new() } else { format!(" ({headings})") };
-        line(&mut text, format_args!("{}. `{id}` — {title}{place}", number + 1));
+        let place = if headings.is_empty() {
+            String::new()
+        } else {
+            format!(" ({headings})")
+        };
+        line(
+            &mut text,
+            format_args!("{}. `{id}` — {title}{place}", number + 1),
+        );
     }
     covered(&mut text, plan, coverage);
     failed(&mut text, errors);
@@ -82,7 +99,11 @@ impl Sources {
             self.list.len()
         });
         let headings = &mut self.list[number - 1].2;
-        if let Some(last) = finding.heading.last().filter(|last| **last != finding.title) {
+        if let Some(last) = finding
+            .heading
+            .last()
+            .filter(|last| **last != finding.title)
+        {
             let last = label_of(last);
             if !headings.contains(&last) {
                 headings.push(last);
@@ -105,26 +126,42 @@ fn label_of(heading: &str) -> String {
 }
 
 fn question(plan: &Plan, number: usize) -> String {
-    let asked = plan.sub_questions.get(number).map_or("", |one| one.text.as_str());
+    let asked = plan
+        .sub_questions
+        .get(number)
+        .map_or("", |one| one.text.as_str());
     escape(&squeeze(asked))
 }
 
 fn covered(text: &mut String, plan: &Plan, coverage: &CoverageReport) {
     line(text, format_args!("\n## Coverage\n"));
     let percent = (coverage.score * 100.0).round();
-    let judged = if coverage.score < ENOUGH_COVERAGE { "not " } else { "" };
-    line(text, format_args!("{percent} % of the question's words, by weight: {judged}enough.\n"));
+    let judged = if coverage.score < ENOUGH_COVERAGE {
+        "not "
+    } else {
+        ""
+    };
+    line(
+        text,
+        format_args!("{percent} % of the question's words, by weight: {judged}enough.\n"),
+    );
     for (number, one) in coverage.questions.iter().enumerate() {
         let share = (one.share * 100.0).round();
         let open = match one.open.as_slice() {
             [] => String::new(),
             open => format!(", without: {}", escape(&open.join(", "))),
         };
-        line(text, format_args!("- {}: {share} %{open}", question(plan, number)));
+        line(
+            text,
+            format_args!("- {}: {share} %{open}", question(plan, number)),
+        );
     }
     for missing in &coverage.missing {
         if let Missing::Source(id) = missing {
-            line(text, format_args!("- The required source `{id}` could not be used."));
+            line(
+                text,
+                format_args!("- The required source `{id}` could not be used."),
+            );
         }
     }
     if !plan.unknown.is_empty() {
@@ -145,14 +182,18 @@ fn failed(text: &mut String, errors: &[TaskError]) {
 }
 
 fn not_read(text: &mut String, skipped: &[Skipped]) {
-    let (other, named): (Vec<_>, Vec<_>) =
-        skipped.iter().partition(|skip| skip.reason == SkipReason::NoDocument);
+    let (other, named): (Vec<_>, Vec<_>) = skipped
+        .iter()
+        .partition(|skip| skip.reason == SkipReason::NoDocument);
     if skipped.is_empty() {
         return;
     }
     line(text, format_args!("\n## Not read\n"));
     for skip in named.iter().take(NAMED_SKIPS) {
-        line(text, format_args!("- `{}`: {}", skip.path, escape(&skip.reason.to_string())));
+        line(
+            text,
+            format_args!("- `{}`: {}", skip.path, escape(&skip.reason.to_string())),
+        );
     }
     let rest = named.len().saturating_sub(NAMED_SKIPS);
     if rest > 0 {
@@ -160,7 +201,10 @@ fn not_read(text: &mut String, skipped: &[Skipped]) {
     }
     if !other.is_empty() {
         let count = other.len();
-        line(text, format_args!("- {count} files of kinds that are no documents"));
+        line(
+            text,
+            format_args!("- {count} files of kinds that are no documents"),
+        );
     }
 }
 

@@ -69,12 +69,19 @@ impl Shelf {
         let now = SystemTime::now();
         let (entries, passed_over) = folder::list(folder, &self.limits)?;
         let before = self.lock().get(folder).cloned();
-        let stamps: Vec<_> = entries.iter().map(|entry| stamp(&entry.path, now)).collect();
+        let stamps: Vec<_> = entries
+            .iter()
+            .map(|entry| stamp(&entry.path, now))
+            .collect();
         let known = |entry: &Entry, stamp: &Option<Stamp>| {
             let file = before.as_ref()?.files.get(&entry.id)?;
             (stamp.is_some() && file.stamp == *stamp).then(|| file.clone())
         };
-        let found: Vec<_> = entries.iter().zip(&stamps).map(|(e, s)| known(e, s)).collect();
+        let found: Vec<_> = entries
+            .iter()
+            .zip(&stamps)
+            .map(|(e, s)| known(e, s))
+            .collect();
         if let Some(before) = &before
             && found.iter().all(Option::is_some)
             && before.files.len() == entries.len()
@@ -139,7 +146,8 @@ mod tests {
 
     fn age(path: &Path) {
         let file = fs::File::options().append(true).open(path).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(60))
+            .unwrap();
     }
 
     #[test]

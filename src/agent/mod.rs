@@ -6,6 +6,7 @@
 
 mod extractive;
 mod model;
+mod question;
 mod scripted;
 mod sentence;
 mod stem;

@@ -76,7 +76,7 @@ mod tests {
             user: "say it".into(),
             ..Prompt::default()
         };
-        assert_eq!(model.reply(&prompt).await.unwrap(), hello);
+        assert_eq!(model.reply(&prompt).await.expect("the first reply"), hello);
         assert!(matches!(
             model.reply(&prompt).await,
             Err(ModelError::EmptyPrompt)

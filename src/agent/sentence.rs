@@ -88,7 +88,10 @@ fn cut_line<'a>(line: &'a str, found: &mut Vec<&'a str>) {
         }
         let mut end = at + c.len_utf8();
         while let Some((next, closing)) = chars.peek().copied()
-            && matches!(closing, '"' | '\'' | ')' | ']' | '”' | '’' | '»' | '.' | '!' | '?')
+            && matches!(
+                closing,
+                '"' | '\'' | ')' | ']' | '”' | '’' | '»' | '.' | '!' | '?'
+            )
         {
             end = next + closing.len_utf8();
             chars.next();

@@ -88,7 +88,14 @@ mod tests {
     #[test]
     fn relatives_share_a_stem() {
         for family in [
-            &["connect", "connects", "connected", "connecting", "connection", "connections"][..],
+            &[
+                "connect",
+                "connects",
+                "connected",
+                "connecting",
+                "connection",
+                "connections",
+            ][..],
             &["replicate", "replicated", "replicating", "replication"],
             &["index", "indexes", "indexed", "indexing"],
             &["query", "queries"],

@@ -9,16 +9,17 @@ use super::stem::stem;
 /// Words too common to tell one sentence from another. Sorted: they are found by halving.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
-    "because", "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing",
-    "done", "each", "either", "else", "every", "explain", "for", "from", "get", "gets", "give",
-    "gives", "had", "has", "have", "having", "he", "her", "here", "his", "how", "i", "if", "in",
-    "into", "is", "it", "its", "itself", "just", "let", "like", "many", "may", "me", "might", "more",
-    "most", "much", "must", "my", "need", "needed", "needs", "no", "nor", "not", "of", "on", "one",
-    "only", "or", "other", "our", "out", "over", "own", "please", "same", "shall", "she", "should",
-    "so", "some", "such", "tell", "than", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "those", "through", "to", "too", "under", "until", "up", "us", "use", "used",
-    "uses", "using", "very", "was", "we", "were", "what", "when", "where", "whether", "which",
-    "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your",
+    "because", "been", "before", "being", "but", "by", "can", "could", "did", "do", "does",
+    "doing", "done", "each", "either", "else", "every", "explain", "for", "from", "get", "gets",
+    "give", "gives", "had", "has", "have", "having", "he", "her", "here", "his", "how", "i", "if",
+    "in", "into", "is", "it", "its", "itself", "just", "let", "like", "many", "may", "me", "might",
+    "more", "most", "much", "must", "my", "need", "needed", "needs", "no", "nor", "not", "of",
+    "on", "one", "only", "or", "other", "our", "out", "over", "own", "please", "same", "shall",
+    "she", "should", "so", "some", "such", "tell", "than", "that", "the", "their", "them", "then",
+    "there", "these", "they", "this", "those", "through", "to", "too", "under", "until", "up",
+    "us", "use", "used", "uses", "using", "very", "was", "we", "were", "what", "when", "where",
+    "whether", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you",
+    "your",
 ];
 
 /// The words of a text, as they stand in it: runs of letters, digits and `_`.
@@ -133,7 +134,10 @@ mod tests {
         let cut: Vec<_> = words("Set `work_mem` to 4MB (per-sort).").collect();
         assert_eq!(cut, ["Set", "work_mem", "to", "4MB", "per", "sort"]);
         assert_eq!(words("  ").next(), None);
-        assert_eq!(words("数据库 port").collect::<Vec<_>>(), ["数", "据", "库", "port"]);
+        assert_eq!(
+            words("数据库 port").collect::<Vec<_>>(),
+            ["数", "据", "库", "port"]
+        );
     }
 
     #[test]

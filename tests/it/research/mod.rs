@@ -1,5 +1,8 @@
 //! The parts of the research graph, put together by hand over real folders.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod folder;
 mod manual;
 
 use std::path::Path;
@@ -45,8 +48,14 @@ pub(crate) async fn research(
             }
         }
         let more = state.rounds < MOST_ROUNDS;
-        let coverage =
-            assess(&plan, &required, &state.candidates, &state.notes, &state.errors, more);
+        let coverage = assess(
+            &plan,
+            &required,
+            &state.candidates,
+            &state.notes,
+            &state.errors,
+            more,
+        );
         route = coverage.route();
         state.coverage = Some(coverage);
     }
