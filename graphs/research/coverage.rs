@@ -16,7 +16,7 @@ use super::state::TaskError;
 /// From this coverage on the report is written (S416).
 pub const ENOUGH_COVERAGE: f64 = 0.8;
 /// How many candidates are analysed at once.
-pub const ANALYSED_AT_ONCE: usize = 6;
+pub const ANALYSED_AT_ONCE: usize = 12;
 /// How often a required source is tried.
 pub const TRIES_OF_REQUIRED: usize = 3;
 /// How many rounds of discovery there are: what three do not find is not there.
