@@ -7,6 +7,7 @@
 )]
 extern crate self as milepost;
 
+pub mod agent;
 mod engine;
 mod event;
 mod graph;
