@@ -1,8 +1,13 @@
 //! What the public surface promises, tested from outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod store_conformance;
+#[cfg(feature = "sled")]
 mod store_damage;
 mod store_format;
+#[cfg(feature = "sled")]
 mod store_kill;
+#[cfg(feature = "sled")]
 mod store_logs;
+#[cfg(feature = "sled")]
 mod store_sled;
