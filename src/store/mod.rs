@@ -8,9 +8,11 @@ pub mod conformance;
 mod contract;
 mod frame;
 mod guard;
+mod kind;
 mod memory;
 mod record;
 mod retain;
+#[cfg(feature = "sled")]
 mod rows;
 #[cfg(feature = "sled")]
 mod sled;
@@ -19,11 +21,12 @@ mod sled;
 pub use self::sled::{SledOptions, SledStore};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 pub use frame::{
-    FORMAT_VERSION, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
+    FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
     frame_len, reframe,
 };
 pub use guard::segment_id;
+pub use kind::FrameKind;
 pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,

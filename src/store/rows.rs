@@ -61,11 +61,13 @@ impl StartRow {
 }
 
 #[cfg(all(test, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use serde::de::DeserializeOwned;
 
     use super::super::conformance::sample_head;
-    use super::super::frame::{FrameHeader, FrameKind, ThreadKey, decode_row, encode_row};
+    use super::super::frame::{FrameHeader, ThreadKey, decode_row, encode_row};
+    use super::super::kind::FrameKind;
     use super::super::memory::hex;
     use super::super::record::Status;
     use super::*;

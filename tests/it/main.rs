@@ -1,4 +1,5 @@
 //! What the public surface promises, tested from outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[cfg(feature = "graphs")]
 #[path = "../../graphs/mod.rs"]
@@ -8,8 +9,12 @@ pub mod graphs;
 mod research;
 mod smoke;
 mod store_conformance;
+#[cfg(feature = "sled")]
 mod store_damage;
 mod store_format;
+#[cfg(feature = "sled")]
 mod store_kill;
+#[cfg(feature = "sled")]
 mod store_logs;
+#[cfg(feature = "sled")]
 mod store_sled;

@@ -338,7 +338,7 @@ async fn a_batch_larger_than_a_segment_of_sled_is_whole_after_a_reopen() {
     let folder = tempfile::tempdir().unwrap();
     let mut history = History::new(&thread("large"));
     let store = SledStore::open(folder.path()).unwrap();
-    history.grow(&store, 3, 3 << 20).await;
+    history.grow(&store, 2, 1 << 20).await;
     drop(store);
     let store = SledStore::open(folder.path()).unwrap();
     history.check(&store).await;

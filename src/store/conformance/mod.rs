@@ -6,6 +6,7 @@
 
 mod claims;
 mod log;
+mod parts;
 mod pen;
 mod samples;
 mod upkeep;
@@ -51,11 +52,11 @@ const CHECKS: &[(&str, Check)] = checks![
     log::threads_with_awkward_names_stay_apart,
     log::bytes_that_look_like_marks_come_back_as_they_were,
     log::large_and_empty_values_come_back_equal,
-    log::a_segment_is_kept_once_and_read_in_the_order_asked_for,
-    log::a_missing_segment_is_a_typed_error,
-    log::segments_of_other_threads_are_not_seen,
-    log::a_run_row_is_kept_and_moves_on,
-    log::threads_are_listed_in_pages_without_gaps,
+    parts::a_segment_is_kept_once_and_read_in_the_order_asked_for,
+    parts::a_missing_segment_is_a_typed_error,
+    parts::segments_of_other_threads_are_not_seen,
+    parts::a_run_row_is_kept_and_moves_on,
+    parts::threads_are_listed_in_pages_without_gaps,
     log::a_thread_of_many_writes_keeps_them_all,
     claims::a_claim_stores_nothing,
     claims::every_claim_has_a_higher_epoch,

@@ -1,7 +1,13 @@
 //! Sample records: one of every kind, with every case of every enum in them somewhere.
 
 use super::super::contract::Head;
-use super::super::record::*;
+use super::super::record::{
+    AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
+    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
+    Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
+    StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
+    StoredValue, TimerRecord,
+};
 use crate::ids::{Branch, Seq};
 
 /// One record of every kind, the reserved ones included, in the order of their numbers.

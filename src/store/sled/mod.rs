@@ -10,6 +10,7 @@ mod keys;
 mod open;
 mod read;
 #[cfg(all(test, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
 mod upkeep;
 mod writer;
@@ -29,10 +30,9 @@ use self::read::{View, guarded};
 use self::upkeep::Upkeep;
 use self::writer::{Append, Job, Reply, Shared};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
-use super::frame::{
-    FrameError, FrameHeader, FrameKind, ThreadKey, encode_record, encode_row, encode_segment,
-};
+use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment};
 use super::guard::{Asks, after, sound};
+use super::kind::FrameKind;
 use super::rows::{HeadRow, NameRow, NamedRun};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 

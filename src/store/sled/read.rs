@@ -10,9 +10,8 @@ use serde::de::DeserializeOwned;
 use sled::Db;
 
 use super::super::contract::{Head, RunRow, StoreError, Stored};
-use super::super::frame::{
-    FrameKind, ThreadKey, decode_record, decode_row, decode_segment, frame_len,
-};
+use super::super::frame::{ThreadKey, decode_record, decode_row, decode_segment, frame_len};
+use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
 use super::keys::{ROW_BYTES, Slot, end_of, thread_of};

@@ -150,8 +150,8 @@ async fn what_waits_is_written_in_one_batch_with_one_sync() {
     // Two more of the same thread, the second on top of the first, and one of each other.
     waiting.push(store.append(write(&thread(0), epochs[0], 2)));
     waiting.push(store.append(write(&thread(0), epochs[0], 3)));
-    for number in 1..8 {
-        waiting.push(store.append(write(&thread(number), epochs[number], 1)));
+    for (number, epoch) in epochs.iter().enumerate().skip(1) {
+        waiting.push(store.append(write(&thread(number), *epoch, 1)));
     }
     // A writer that is behind is refused alone.
     let mut late = store.append(write(&thread(0), epochs[0], 2));

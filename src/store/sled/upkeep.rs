@@ -3,7 +3,8 @@
 use sled::Batch;
 
 use super::super::contract::StoreError;
-use super::super::frame::{FrameHeader, FrameKind, ThreadKey, encode_row, reframe};
+use super::super::frame::{FrameHeader, ThreadKey, encode_row, reframe};
+use super::super::kind::FrameKind;
 use super::super::retain::Survey;
 use super::super::rows::{NameRow, StartRow};
 use super::keys::{Class, Slot};
