@@ -15,6 +15,7 @@ mod merge;
 mod reducer;
 mod shape;
 mod snapshot;
+mod strict;
 
 use std::fmt;
 
