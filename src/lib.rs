@@ -42,7 +42,8 @@ pub use state::{
 #[doc(hidden)]
 pub mod plumbing {
     pub use crate::state::{
-        AnyField, EncodedBase, EncodedChange, ItemReader, ItemWriter, MergeFault, ReducerInfo,
-        Staged, settle, show_update, stage,
+        Accessors, AnyField, Asked, EncodedBase, EncodedChange, Fitting, ItemReader, ItemWriter,
+        MergeFault, ReducerInfo, Slot, Staged, fits, settle, settle_field, show_update, stage,
+        stage_field,
     };
 }

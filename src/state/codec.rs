@@ -1,9 +1,11 @@
 //! How field values and updates become bytes.
 
+use bincode::Options as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::digest;
+use super::strict::Strict;
 
 /// The most bytes of one encoded value or update: 256 MiB, so that a damaged length cannot ask
 /// for all memory.
@@ -56,6 +58,10 @@ impl Codec {
 
     /// Decodes a value; all bytes must be used.
     ///
+    /// MessagePack says of each scalar what it is, and one of another kind than the type asks for
+    /// is refused: an integer is no float, bytes are no string. Integers are taken by value,
+    /// whatever their width. bincode says nothing of the kind and reads what it is told to.
+    ///
     /// # Errors
     /// [`CodecError::Decode`] if the bytes are not one value of the type.
     pub fn decode<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, CodecError> {
@@ -100,8 +106,6 @@ impl Codec {
     }
 }
 
-use bincode::Options as _;
-
 fn strict() -> impl bincode::Options {
     bincode::DefaultOptions::new()
         .with_fixint_encoding()
@@ -111,7 +115,7 @@ fn strict() -> impl bincode::Options {
 
 fn read_named<T: DeserializeOwned>(reader: &mut &[u8]) -> Result<T, CodecError> {
     let mut decoder = rmp_serde::Deserializer::new(reader);
-    T::deserialize(&mut decoder).map_err(|why| CodecError::Decode {
+    T::deserialize(Strict(&mut decoder)).map_err(|why| CodecError::Decode {
         reason: why.to_string(),
     })
 }

@@ -1,15 +1,14 @@
-//! A field of a state, as a typed constant and as the engine sees it.
+//! A field of a state, as a typed constant.
 
+use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::change::{Base, Change, Merges};
-use super::codec::{Codec, CodecError, ItemReader, ItemWriter};
+use super::State;
+use super::change::Change;
+use super::codec::Codec;
 use super::merge::{self, MergeFault, Staged};
-use super::reducer::{Layout, Reducer};
-use super::{State, digest, shape};
+use super::reducer::Reducer;
 
 /// Names one field of a state: `Chat::MESSAGES`. The derive makes one for each field.
 ///
@@ -24,25 +23,41 @@ use super::{State, digest, shape};
 ///     update
 /// }
 /// ```
-pub struct Field<S: State, T: 'static, R: Reducer<T>> {
+pub struct Field<S, T, R> {
     name: &'static str,
     codec: Codec,
     required: bool,
-    get: fn(&S) -> &T,
-    get_mut: fn(&mut S) -> &mut T,
-    change: fn(&S::Update) -> &Change<T, R::Update>,
-    change_mut: fn(&mut S::Update) -> &mut Change<T, R::Update>,
+    /// An [`Accessors`]; without its type, because that can only be written where the reducer
+    /// fits, and a field that names one that does not is reported at the attribute and not here.
+    accessors: &'static (dyn Any + Send + Sync),
+    types: Types<S, T, R>,
 }
 
-impl<S: State, T: 'static, R: Reducer<T>> Clone for Field<S, T, R> {
+/// Only names the types: a field can be sent whatever they are.
+type Types<S, T, R> = PhantomData<fn() -> (S, T, R)>;
+
+/// How a field is found in a state and in an update; what the derive gives.
+#[derive(Debug)]
+pub struct Accessors<S: State, T: 'static, U: 'static> {
+    /// In a state.
+    pub get: fn(&S) -> &T,
+    /// In a state, to change it.
+    pub get_mut: fn(&mut S) -> &mut T,
+    /// In an update.
+    pub change: fn(&S::Update) -> &Change<T, U>,
+    /// In an update, to change it.
+    pub change_mut: fn(&mut S::Update) -> &mut Change<T, U>,
+}
+
+impl<S, T, R> Clone for Field<S, T, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: State, T: 'static, R: Reducer<T>> Copy for Field<S, T, R> {}
+impl<S, T, R> Copy for Field<S, T, R> {}
 
-impl<S: State, T: 'static, R: Reducer<T>> fmt::Debug for Field<S, T, R> {
+impl<S: State, T, R> fmt::Debug for Field<S, T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Field({}::{})", S::NAME, self.name)
     }
@@ -55,20 +70,22 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
         name: &'static str,
         codec: Codec,
         required: bool,
-        get: fn(&S) -> &T,
-        get_mut: fn(&mut S) -> &mut T,
-        change: fn(&S::Update) -> &Change<T, R::Update>,
-        change_mut: fn(&mut S::Update) -> &mut Change<T, R::Update>,
+        accessors: &'static Accessors<S, T, R::Update>,
     ) -> Self {
         Self {
             name,
             codec,
             required,
-            get,
-            get_mut,
-            change,
-            change_mut,
+            accessors,
+            types: PhantomData,
         }
+    }
+
+    #[inline]
+    fn accessors(&self) -> &'static Accessors<S, T, R::Update> {
+        self.accessors
+            .downcast_ref()
+            .expect("`new` is the only way to make a field and takes accessors of this type")
     }
 
     /// The field's name.
@@ -76,301 +93,83 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
         self.name
     }
 
+    /// How the field's values become bytes.
+    pub const fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Whether stored bytes and the first input must have the field.
+    pub const fn required(&self) -> bool {
+        self.required
+    }
+
     /// The field's value in a state.
+    #[inline]
     pub fn get<'s>(&self, state: &'s S) -> &'s T {
-        (self.get)(state)
+        (self.accessors().get)(state)
     }
 
     /// Has the field's reducer merge `value` when the update is applied.
     pub fn merge(&self, update: &mut S::Update, value: R::Update) {
-        (self.change_mut)(update).merge(value);
+        self.change_mut(update).merge(value);
     }
 
     /// Has the update replace the field's value, past its reducer.
     pub fn overwrite(&self, update: &mut S::Update, value: T) {
-        (self.change_mut)(update).overwrite(value);
+        self.change_mut(update).overwrite(value);
     }
 
     /// Has the update set the field back to its default.
     pub fn clear(&self, update: &mut S::Update) {
-        (self.change_mut)(update).clear();
+        self.change_mut(update).clear();
+    }
+
+    #[inline]
+    pub(super) fn get_mut<'s>(&self, state: &'s mut S) -> &'s mut T {
+        (self.accessors().get_mut)(state)
+    }
+
+    #[inline]
+    pub(super) fn change<'u>(&self, update: &'u S::Update) -> &'u Change<T, R::Update> {
+        (self.accessors().change)(update)
+    }
+
+    #[inline]
+    pub(super) fn change_mut<'u>(&self, update: &'u mut S::Update) -> &'u mut Change<T, R::Update> {
+        (self.accessors().change_mut)(update)
     }
 }
 
-impl<S: State, T: Clone + Default + 'static, R: Reducer<T>> Field<S, T, R> {
-    /// First phase of a merge; what the derive calls.
-    #[doc(hidden)]
-    #[inline]
-    pub fn stage(&self, state: &S, updates: &mut [S::Update]) -> Result<Staged<T>, MergeFault> {
-        merge::stage::<T, R, _>(self.name, (self.get)(state), updates, self.change_mut)
-    }
-
-    /// Second phase of a merge; what the derive calls.
-    #[doc(hidden)]
-    #[inline]
-    pub fn settle(&self, staged: Staged<T>, state: &mut S, updates: &mut [S::Update]) {
-        merge::settle::<T, R, _>(staged, (self.get_mut)(state), updates, self.change_mut);
-    }
-}
-
-/// Writes an update as the names of the fields that it writes; what the derive calls.
+/// First phase of the merge of one field; what the derive calls.
 ///
 /// # Errors
-/// As the formatter says.
-pub fn show_update(f: &mut fmt::Formatter<'_>, name: &str, fields: &[(&str, bool)]) -> fmt::Result {
-    write!(f, "{name}")?;
-    f.debug_set()
-        .entries(
-            fields
-                .iter()
-                .filter(|(_, written)| *written)
-                .map(|(field, _)| Bare(field)),
-        )
-        .finish()
+/// As [`merge::stage`].
+#[inline]
+pub fn stage_field<S: State, T: Clone + Default + 'static, R: Reducer<T>>(
+    field: &Field<S, T, R>,
+    state: &S,
+    updates: &mut [S::Update],
+) -> Result<Staged<T>, MergeFault> {
+    merge::stage::<T, R, _>(
+        field.name,
+        field.get(state),
+        updates,
+        field.accessors().change_mut,
+    )
 }
 
-/// A name without quotes.
-struct Bare<'a>(&'a str);
-
-impl fmt::Debug for Bare<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-/// A change of one field, as bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncodedChange {
-    /// What happens before the merges.
-    pub base: EncodedBase,
-    /// What the reducer is given, in order.
-    pub merges: Vec<Vec<u8>>,
-}
-
-/// What a change does before anything is merged, as bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EncodedBase {
-    /// Nothing.
-    Keep,
-    /// Back to the default.
-    Clear,
-    /// Set to this value.
-    Overwrite(Vec<u8>),
-}
-
-/// What is known of a field's reducer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReducerInfo {
-    /// Its stored name.
-    pub id: &'static str,
-    /// Its version; none for one whose results are stored by value.
-    pub version: Option<u32>,
-    /// Whether two tasks of one superstep may both write.
-    pub concurrent: bool,
-    /// Whether the value is gone after one superstep.
-    pub ephemeral: bool,
-    /// How a base stores the value.
-    pub layout: Layout,
-}
-
-/// A field without its type: what the engine does with it. Implemented by [`Field`] alone.
-pub trait AnyField<S: State>: fmt::Debug + Send + Sync + sealed::Sealed {
-    /// The field's name.
-    fn name(&self) -> &'static str;
-    /// Whether stored bytes and the first input must have it.
-    fn required(&self) -> bool;
-    /// How values and updates become bytes.
-    fn codec(&self) -> Codec;
-    /// The value's Rust type.
-    fn type_name(&self) -> &'static str;
-    /// What is known of the reducer.
-    fn reducer(&self) -> ReducerInfo;
-    /// The serde shape of the value, as text; the type's name where it cannot be traced.
-    fn shape(&self) -> String;
-    /// Whether the update changes the field.
-    fn written(&self, update: &S::Update) -> bool;
-    /// The change as bytes; none if there is none.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the codec cannot carry the value.
-    fn encode_change(&self, update: &S::Update) -> Result<Option<EncodedChange>, CodecError>;
-    /// Puts a change that was read into an update.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the bytes do not decode to the field's types.
-    fn decode_change(
-        &self,
-        update: &mut S::Update,
-        change: &EncodedChange,
-    ) -> Result<(), CodecError>;
-    /// The value as bytes.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the codec cannot carry the value.
-    fn encode_value(&self, state: &S) -> Result<Vec<u8>, CodecError>;
-    /// Sets the value from bytes.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the bytes do not decode to the field's type.
-    fn decode_value(&self, state: &mut S, bytes: &[u8]) -> Result<(), CodecError>;
-    /// Writes the items from `skip` on.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the codec cannot carry an item.
-    fn encode_items(
-        &self,
-        state: &S,
-        skip: usize,
-        sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), CodecError>;
-    /// Adds items that were written.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the bytes do not decode to `items` items.
-    fn decode_items(&self, state: &mut S, bytes: &[u8], items: u64) -> Result<(), CodecError>;
-    /// A hash of the value's data model: equal values, equal hashes, to the bit.
-    fn digest_value(&self, state: &S) -> u128;
-    /// Encodes and decodes the field's change and compares what comes back.
-    ///
-    /// # Errors
-    /// [`CodecError::NotRoundTrip`] if another value comes back.
-    fn check_change(&self, update: &S::Update) -> Result<(), CodecError>;
-    /// Encodes and decodes the field's value and compares what comes back.
-    ///
-    /// # Errors
-    /// [`CodecError::NotRoundTrip`] if another value comes back.
-    fn check_value(&self, state: &S) -> Result<(), CodecError>;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-impl<S: State, T: 'static, R: Reducer<T>> sealed::Sealed for Field<S, T, R> {}
-
-impl<S, T, R> AnyField<S> for Field<S, T, R>
-where
-    S: State,
-    T: Serialize + DeserializeOwned + Send + Sync + 'static,
-    R: Reducer<T>,
-{
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn required(&self) -> bool {
-        self.required
-    }
-
-    fn codec(&self) -> Codec {
-        self.codec
-    }
-
-    fn type_name(&self) -> &'static str {
-        std::any::type_name::<T>()
-    }
-
-    fn reducer(&self) -> ReducerInfo {
-        ReducerInfo {
-            id: R::id(),
-            version: R::version(),
-            concurrent: R::CONCURRENT,
-            ephemeral: R::EPHEMERAL,
-            layout: R::LAYOUT,
-        }
-    }
-
-    fn shape(&self) -> String {
-        shape::of::<T>()
-    }
-
-    fn written(&self, update: &S::Update) -> bool {
-        !(self.change)(update).is_empty()
-    }
-
-    fn encode_change(&self, update: &S::Update) -> Result<Option<EncodedChange>, CodecError> {
-        let change = (self.change)(update);
-        if change.is_empty() {
-            return Ok(None);
-        }
-        let base = match &change.base {
-            Base::Keep => EncodedBase::Keep,
-            Base::Clear => EncodedBase::Clear,
-            Base::Overwrite(value) => EncodedBase::Overwrite(self.codec.encode(value)?),
-        };
-        let merges = match &change.merges {
-            Merges::None => Vec::new(),
-            Merges::One(update) => vec![self.codec.encode(update)?],
-            Merges::Many(all) => all
-                .iter()
-                .map(|update| self.codec.encode(update))
-                .collect::<Result<_, _>>()?,
-        };
-        Ok(Some(EncodedChange { base, merges }))
-    }
-
-    fn decode_change(
-        &self,
-        update: &mut S::Update,
-        change: &EncodedChange,
-    ) -> Result<(), CodecError> {
-        let slot = (self.change_mut)(update);
-        match &change.base {
-            EncodedBase::Keep => {}
-            EncodedBase::Clear => slot.clear(),
-            EncodedBase::Overwrite(bytes) => slot.overwrite(self.codec.decode(bytes)?),
-        }
-        for bytes in &change.merges {
-            slot.merge(self.codec.decode(bytes)?);
-        }
-        Ok(())
-    }
-
-    fn encode_value(&self, state: &S) -> Result<Vec<u8>, CodecError> {
-        self.codec.encode((self.get)(state))
-    }
-
-    fn decode_value(&self, state: &mut S, bytes: &[u8]) -> Result<(), CodecError> {
-        *(self.get_mut)(state) = self.codec.decode(bytes)?;
-        Ok(())
-    }
-
-    fn encode_items(
-        &self,
-        state: &S,
-        skip: usize,
-        sink: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), CodecError> {
-        R::write_items(
-            (self.get)(state),
-            skip,
-            &mut ItemWriter::new(self.codec, sink),
-        )
-    }
-
-    fn decode_items(&self, state: &mut S, bytes: &[u8], items: u64) -> Result<(), CodecError> {
-        let mut reader = ItemReader::new(self.codec, bytes, items);
-        R::read_items((self.get_mut)(state), &mut reader)?;
-        reader.finish()
-    }
-
-    fn digest_value(&self, state: &S) -> u128 {
-        digest::of((self.get)(state))
-    }
-
-    fn check_change(&self, update: &S::Update) -> Result<(), CodecError> {
-        let change = (self.change)(update);
-        if let Base::Overwrite(value) = &change.base {
-            self.codec.check(value)?;
-        }
-        match &change.merges {
-            Merges::None => Ok(()),
-            Merges::One(update) => self.codec.check(update),
-            Merges::Many(all) => all.iter().try_for_each(|update| self.codec.check(update)),
-        }
-    }
-
-    fn check_value(&self, state: &S) -> Result<(), CodecError> {
-        self.codec.check((self.get)(state))
-    }
+/// Second phase of the merge of one field; what the derive calls.
+#[inline]
+pub fn settle_field<S: State, T: Default + 'static, R: Reducer<T>>(
+    field: &Field<S, T, R>,
+    staged: Staged<T>,
+    state: &mut S,
+    updates: &mut [S::Update],
+) {
+    merge::settle::<T, R, _>(
+        staged,
+        field.get_mut(state),
+        updates,
+        field.accessors().change_mut,
+    );
 }

@@ -4,25 +4,30 @@
 //! struct; the derive mirrors it in an update type and in one typed constant a field. Nothing
 //! here runs a node, knows a graph, or stores anything: values only become bytes and back.
 
+mod any_field;
 mod builtin;
 mod change;
 mod codec;
+mod derived;
 mod digest;
 mod field;
 mod merge;
 mod reducer;
 mod shape;
 mod snapshot;
+mod strict;
 
 use std::fmt;
 
+pub use any_field::{AnyField, EncodedBase, EncodedChange, ReducerInfo};
 pub use builtin::{
     Add, Append, ByKey, Ephemeral, Keep, KeepBest, KeepFirst, Keyed, Max, Merge, Min, Or, Ranked,
     Replace, Union,
 };
 pub use change::{Change, Updates};
 pub use codec::{Codec, CodecError, ItemReader, ItemWriter};
-pub use field::{AnyField, EncodedBase, EncodedChange, Field, ReducerInfo, show_update};
+pub use derived::{Asked, Fitting, Slot, fits, show_update};
+pub use field::{Accessors, Field, settle_field, stage_field};
 pub(crate) use merge::panic_message;
 pub use merge::{MergeFault, Staged, settle, stage};
 pub use reducer::{Layout, ReduceFault, Reducer};

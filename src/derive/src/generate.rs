@@ -26,21 +26,17 @@ fn update_type(state: &Fields, update: &Ident) -> TokenStream {
     let name = &state.name;
     let idents: Vec<_> = state.all.iter().map(|field| &field.ident).collect();
     let names: Vec<_> = state.all.iter().map(|field| &field.name).collect();
-    let changes = state.all.iter().map(|field| {
-        let value = &field.value;
-        let given = update_of(field);
-        quote!(::milepost::Change<#value, #given>)
-    });
+    let places = 0..state.all.len();
     let doc = format!(
-        "A change to any of the fields of [`{name}`]: one setter a field. The default changes nothing."
+        " A change to any of the fields of [`{name}`]: one setter a field. The default changes nothing."
     );
-    let title = update.to_string();
+    let title = update.unraw().to_string();
     quote! {
         #[doc = #doc]
         #[must_use = "an update changes nothing until a node returns it or a state applies it"]
         #[allow(unreachable_pub)]
         #visibility struct #update {
-            #(#idents: #changes,)*
+            #(#idents: <Self as ::milepost::plumbing::Slot<#places>>::Change,)*
         }
 
         #[automatically_derived]
@@ -103,6 +99,7 @@ fn setters(state: &Fields, update: &Ident) -> TokenStream {
                 value: T,
             ) -> Self
             where
+                T: 'static,
                 R: ::milepost::Reducer<T>,
             {
                 field.overwrite(&mut self, value);
@@ -113,6 +110,7 @@ fn setters(state: &Fields, update: &Ident) -> TokenStream {
             /// dropped.
             #visibility fn clear<T, R>(mut self, field: ::milepost::Field<#name, T, R>) -> Self
             where
+                T: 'static,
                 R: ::milepost::Reducer<T>,
             {
                 field.clear(&mut self);
@@ -125,42 +123,80 @@ fn setters(state: &Fields, update: &Ident) -> TokenStream {
 fn constants(state: &Fields, update: &Ident) -> TokenStream {
     let name = &state.name;
     let visibility = &state.visibility;
-    let constants = state.all.iter().map(|field| {
+    let hidden = state.all.iter().enumerate().map(|(place, field)| {
         let Field {
             ident,
-            constant,
-            visibility,
             value,
+            reducer,
             required,
-            docs,
+            codec,
             ..
         } = field;
         let named = &field.name;
-        let codec = field
-            .codec
+        let (fits, constant) = hidden_names(field);
+        let given = update_of(field);
+        let codec = codec
             .clone()
             .unwrap_or_else(|| format_ident!("MessagePack"));
-        let doc = doc_before(&format!("The field `{named}`, by name and type."), docs);
-        let reducer = &field.reducer;
+        let slot = quote!(<Self as ::milepost::plumbing::Slot<#place>>);
+        quote! {
+            impl ::milepost::plumbing::Slot<#place> for #update {
+                type Reducer = <
+                    ::milepost::plumbing::Asked<#reducer, { #update::#fits }>
+                    as ::milepost::plumbing::Fitting
+                >::Reducer;
+                type Change = ::milepost::Change<
+                    #value,
+                    <#slot::Reducer as ::milepost::Reducer<#value>>::Update
+                >;
+            }
+
+            #[allow(non_upper_case_globals)]
+            impl #update {
+                const #fits: bool = ::milepost::plumbing::fits::<#given>();
+
+                const #constant: ::milepost::Field<#name, #value, #slot::Reducer> =
+                    ::milepost::Field::new(
+                        #named,
+                        ::milepost::Codec::#codec,
+                        #required,
+                        &::milepost::plumbing::Accessors {
+                            get: |state| &state.#ident,
+                            get_mut: |state| &mut state.#ident,
+                            change: |update| &update.#ident,
+                            change_mut: |update| &mut update.#ident,
+                        },
+                    );
+            }
+        }
+    });
+    let public = state.all.iter().map(|field| {
+        let Field {
+            constant,
+            visibility,
+            value,
+            reducer,
+            docs,
+            ..
+        } = field;
+        let (_, hidden) = hidden_names(field);
+        let doc = doc_before(
+            &format!("The field `{}`, by name and type.", field.name),
+            docs,
+        );
         quote! {
             #doc
             #(#docs)*
             #visibility const #constant: ::milepost::Field<Self, #value, #reducer> =
-                ::milepost::Field::new(
-                    #named,
-                    ::milepost::Codec::#codec,
-                    #required,
-                    |state| &state.#ident,
-                    |state| &mut state.#ident,
-                    |update| &update.#ident,
-                    |update| &mut update.#ident,
-                );
+                #update::#hidden;
         }
     });
     quote! {
+        #(#hidden)*
+
         #[allow(dead_code, unreachable_pub)]
         impl #name {
-            #(#constants)*
+            #(#public)*
 
             /// An update that changes nothing yet.
             #[inline]
@@ -179,12 +215,24 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
             const VERSION: u32 = #version;
         }
     });
-    let constants: Vec<_> = state.all.iter().map(|field| &field.constant).collect();
-    // Names of our own, which no field can clash with.
-    let staged: Vec<_> = (0..constants.len())
-        .map(|place| Ident::new(&format!("staged_{place}"), Span::mixed_site()))
-        .collect();
+    // Local names of our own, which no field can clash with.
     let updates = Ident::new("updates", Span::mixed_site());
+    let mut table = Vec::new();
+    let mut stages = Vec::new();
+    let mut settles = Vec::new();
+    for (place, field) in state.all.iter().enumerate() {
+        let (_, hidden) = hidden_names(field);
+        let staged = Ident::new(&format!("staged_{place}"), Span::mixed_site());
+        // What the field's type must be able to do is reported at the type.
+        let span = field.value_span;
+        table.push(quote_spanned!(span=> &#update::#hidden));
+        stages.push(quote_spanned! {span=>
+            let #staged = ::milepost::plumbing::stage_field(&#update::#hidden, self, #updates)?;
+        });
+        settles.push(quote! {
+            ::milepost::plumbing::settle_field(&#update::#hidden, #staged, self, #updates);
+        });
+    }
     quote! {
         #[automatically_derived]
         impl ::milepost::State for #name {
@@ -194,8 +242,7 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
             #version
 
             fn fields() -> &'static [&'static dyn ::milepost::plumbing::AnyField<Self>] {
-                const FIELDS: &[&dyn ::milepost::plumbing::AnyField<#name>] =
-                    &[#(&#name::#constants),*];
+                const FIELDS: &[&dyn ::milepost::plumbing::AnyField<#name>] = &[#(#table),*];
                 FIELDS
             }
 
@@ -203,8 +250,8 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
                 &mut self,
                 #updates: &mut [#update],
             ) -> ::core::result::Result<(), ::milepost::MergeFault> {
-                #(let #staged = Self::#constants.stage(self, #updates)?;)*
-                #(Self::#constants.settle(#staged, self, #updates);)*
+                #(#stages)*
+                #(#settles)*
                 ::core::result::Result::Ok(())
             }
         }
@@ -221,10 +268,29 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
     }
 }
 
-/// What a node gives for a field.
+/// The names of the constants that the update type has for itself: whether the reducer fits, and
+/// the field with a reducer that was asked.
+fn hidden_names(field: &Field) -> (Ident, Ident) {
+    (
+        format_ident!("__{}_fits", field.name),
+        format_ident!("__{}", field.name),
+    )
+}
+
+/// What a node gives for a field. From the first to the last token this lies exactly over the
+/// reducer's path, so that the compiler reports the same thing at the same place wherever it
+/// stumbles, and shows it once.
 fn update_of(field: &Field) -> TokenStream {
-    let Field { value, reducer, .. } = field;
-    quote_spanned!(field.reducer_span=> <#reducer as ::milepost::Reducer<#value>>::Update)
+    let Field {
+        value,
+        reducer,
+        reducer_ends: (first, last),
+        ..
+    } = field;
+    let open = quote_spanned!(*first=> <);
+    let with = quote_spanned!(*first=> as ::milepost::Reducer);
+    let close = quote_spanned!(*last=> ::Update);
+    quote!(#open #reducer #with <#value> > #close)
 }
 
 /// A sentence of ours, then the field's own comment as a paragraph of its own.

@@ -29,8 +29,10 @@ pub(crate) struct Field {
     pub(crate) visibility: Visibility,
     pub(crate) value: TokenStream,
     pub(crate) reducer: TokenStream,
-    /// Where a reducer that does not fit is reported.
-    pub(crate) reducer_span: Span,
+    /// The first and the last token of the reducer's path, where one that does not fit is reported.
+    pub(crate) reducer_ends: (Span, Span),
+    /// Where a type that lacks something is reported.
+    pub(crate) value_span: Span,
     pub(crate) codec: Option<Ident>,
     pub(crate) required: bool,
     pub(crate) docs: Vec<Attribute>,
@@ -94,14 +96,16 @@ impl Field {
         }
         let attributes = FieldAttributes::read(&field.attrs)?;
         let value = without_self(field.ty.to_token_stream(), &state.ident);
-        let (reducer, reducer_span) = match attributes.reducer {
+        let (reducer, reducer_ends) = match attributes.reducer {
             Some(path) => {
-                let span = path.span();
-                (without_self(path.into_token_stream(), &state.ident), span)
+                let path = path.into_token_stream();
+                let ends = ends(&path);
+                (without_self(path, &state.ident), ends)
             }
             None => {
-                let span = field.ty.span();
-                (quote::quote_spanned!(span=> ::milepost::Replace), span)
+                let ends = ends(&value);
+                let path = quote::quote_spanned!(ends.0=> ::milepost::Replace);
+                (path, ends)
             }
         };
         Ok(Self {
@@ -111,7 +115,8 @@ impl Field {
             name,
             value,
             reducer,
-            reducer_span,
+            reducer_ends,
+            value_span: field.ty.span(),
             codec: attributes.codec,
             required: attributes.required,
             docs: attributes.docs,
@@ -125,6 +130,12 @@ fn narrower(field: &Visibility, state: &Visibility) -> Visibility {
         Visibility::Public(_) => state.clone(),
         other => other.clone(),
     }
+}
+
+fn ends(tokens: &TokenStream) -> (Span, Span) {
+    let mut spans = tokens.clone().into_iter().map(|token| token.span());
+    let first = spans.next().unwrap_or_else(Span::call_site);
+    (first, spans.last().unwrap_or(first))
 }
 
 /// Types are repeated where `Self` would be the update.

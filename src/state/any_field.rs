@@ -1,0 +1,250 @@
+//! A field without its types: what the engine does with it.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::change::{Base, Merges};
+use super::codec::{Codec, CodecError, ItemReader, ItemWriter};
+use super::reducer::{Layout, Reducer};
+use super::{Field, State, digest, shape};
+
+/// A change of one field, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedChange {
+    /// What happens before the merges.
+    pub base: EncodedBase,
+    /// What the reducer is given, in order.
+    pub merges: Vec<Vec<u8>>,
+}
+
+/// What a change does before anything is merged, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EncodedBase {
+    /// Nothing.
+    Keep,
+    /// Back to the default.
+    Clear,
+    /// Set to this value.
+    Overwrite(Vec<u8>),
+}
+
+/// What is known of a field's reducer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReducerInfo {
+    /// Its stored name.
+    pub id: &'static str,
+    /// Its version; none for one whose results are stored by value.
+    pub version: Option<u32>,
+    /// Whether two tasks of one superstep may both write.
+    pub concurrent: bool,
+    /// Whether the value is gone after one superstep.
+    pub ephemeral: bool,
+    /// How a base stores the value.
+    pub layout: Layout,
+}
+
+/// A field without its type: what the engine does with it. Implemented by [`Field`] alone.
+pub trait AnyField<S: State>: fmt::Debug + Send + Sync + sealed::Sealed {
+    /// The field's name.
+    fn name(&self) -> &'static str;
+    /// Whether stored bytes and the first input must have it.
+    fn required(&self) -> bool;
+    /// How values and updates become bytes.
+    fn codec(&self) -> Codec;
+    /// The value's Rust type.
+    fn type_name(&self) -> &'static str;
+    /// What is known of the reducer.
+    fn reducer(&self) -> ReducerInfo;
+    /// The serde shape of the value, as text; the type's name where it cannot be traced.
+    fn shape(&self) -> String;
+    /// Whether the update changes the field.
+    fn written(&self, update: &S::Update) -> bool;
+    /// The change as bytes; none if there is none.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the codec cannot carry the value.
+    fn encode_change(&self, update: &S::Update) -> Result<Option<EncodedChange>, CodecError>;
+    /// Puts a change that was read into an update.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the bytes do not decode to the field's types.
+    fn decode_change(
+        &self,
+        update: &mut S::Update,
+        change: &EncodedChange,
+    ) -> Result<(), CodecError>;
+    /// The value as bytes.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the codec cannot carry the value.
+    fn encode_value(&self, state: &S) -> Result<Vec<u8>, CodecError>;
+    /// Sets the value from bytes.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the bytes do not decode to the field's type.
+    fn decode_value(&self, state: &mut S, bytes: &[u8]) -> Result<(), CodecError>;
+    /// Writes the items from `skip` on.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the codec cannot carry an item.
+    fn encode_items(
+        &self,
+        state: &S,
+        skip: usize,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), CodecError>;
+    /// Adds items that were written.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the bytes do not decode to `items` items.
+    fn decode_items(&self, state: &mut S, bytes: &[u8], items: u64) -> Result<(), CodecError>;
+    /// A hash of the value's data model: equal values, equal hashes, to the bit.
+    fn digest_value(&self, state: &S) -> u128;
+    /// Encodes and decodes the field's change and compares what comes back.
+    ///
+    /// # Errors
+    /// [`CodecError::NotRoundTrip`] if another value comes back.
+    fn check_change(&self, update: &S::Update) -> Result<(), CodecError>;
+    /// Encodes and decodes the field's value and compares what comes back.
+    ///
+    /// # Errors
+    /// [`CodecError::NotRoundTrip`] if another value comes back.
+    fn check_value(&self, state: &S) -> Result<(), CodecError>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<S, T, R> sealed::Sealed for Field<S, T, R> {}
+
+impl<S, T, R> AnyField<S> for Field<S, T, R>
+where
+    S: State,
+    T: Serialize + DeserializeOwned + Send + Sync + 'static,
+    R: Reducer<T>,
+{
+    fn name(&self) -> &'static str {
+        Field::name(self)
+    }
+
+    fn required(&self) -> bool {
+        Field::required(self)
+    }
+
+    fn codec(&self) -> Codec {
+        Field::codec(self)
+    }
+
+    fn type_name(&self) -> &'static str {
+        std::any::type_name::<T>()
+    }
+
+    fn reducer(&self) -> ReducerInfo {
+        ReducerInfo {
+            id: R::id(),
+            version: R::version(),
+            concurrent: R::CONCURRENT,
+            ephemeral: R::EPHEMERAL,
+            layout: R::LAYOUT,
+        }
+    }
+
+    fn shape(&self) -> String {
+        shape::of::<T>()
+    }
+
+    fn written(&self, update: &S::Update) -> bool {
+        !self.change(update).is_empty()
+    }
+
+    fn encode_change(&self, update: &S::Update) -> Result<Option<EncodedChange>, CodecError> {
+        let change = self.change(update);
+        if change.is_empty() {
+            return Ok(None);
+        }
+        let base = match &change.base {
+            Base::Keep => EncodedBase::Keep,
+            Base::Clear => EncodedBase::Clear,
+            Base::Overwrite(value) => EncodedBase::Overwrite(Field::codec(self).encode(value)?),
+        };
+        let merges = match &change.merges {
+            Merges::None => Vec::new(),
+            Merges::One(update) => vec![Field::codec(self).encode(update)?],
+            Merges::Many(all) => all
+                .iter()
+                .map(|update| Field::codec(self).encode(update))
+                .collect::<Result<_, _>>()?,
+        };
+        Ok(Some(EncodedChange { base, merges }))
+    }
+
+    fn decode_change(
+        &self,
+        update: &mut S::Update,
+        change: &EncodedChange,
+    ) -> Result<(), CodecError> {
+        let slot = self.change_mut(update);
+        match &change.base {
+            EncodedBase::Keep => {}
+            EncodedBase::Clear => slot.clear(),
+            EncodedBase::Overwrite(bytes) => slot.overwrite(Field::codec(self).decode(bytes)?),
+        }
+        for bytes in &change.merges {
+            slot.merge(Field::codec(self).decode(bytes)?);
+        }
+        Ok(())
+    }
+
+    fn encode_value(&self, state: &S) -> Result<Vec<u8>, CodecError> {
+        Field::codec(self).encode(self.get(state))
+    }
+
+    fn decode_value(&self, state: &mut S, bytes: &[u8]) -> Result<(), CodecError> {
+        *self.get_mut(state) = Field::codec(self).decode(bytes)?;
+        Ok(())
+    }
+
+    fn encode_items(
+        &self,
+        state: &S,
+        skip: usize,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), CodecError> {
+        R::write_items(
+            self.get(state),
+            skip,
+            &mut ItemWriter::new(Field::codec(self), sink),
+        )
+    }
+
+    fn decode_items(&self, state: &mut S, bytes: &[u8], items: u64) -> Result<(), CodecError> {
+        let mut reader = ItemReader::new(Field::codec(self), bytes, items);
+        R::read_items(self.get_mut(state), &mut reader)?;
+        reader.finish()
+    }
+
+    fn digest_value(&self, state: &S) -> u128 {
+        digest::of(self.get(state))
+    }
+
+    fn check_change(&self, update: &S::Update) -> Result<(), CodecError> {
+        let change = self.change(update);
+        if let Base::Overwrite(value) = &change.base {
+            Field::codec(self).check(value)?;
+        }
+        match &change.merges {
+            Merges::None => Ok(()),
+            Merges::One(update) => Field::codec(self).check(update),
+            Merges::Many(all) => all
+                .iter()
+                .try_for_each(|update| Field::codec(self).check(update)),
+        }
+    }
+
+    fn check_value(&self, state: &S) -> Result<(), CodecError> {
+        Field::codec(self).check(self.get(state))
+    }
+}
