@@ -30,7 +30,8 @@ pub use milepost_derive::{Exits, State};
 pub use node::{Context, ErrorClass, Exits, IntoOutput, Node, NodeError, Output, Policy, Retry};
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Busy, Cancel, Command, Ended, Progress, Report, Run, RunError, RunOptions, RunStream, Runner,
+    Busy, Cancel, Checkpoint, Command, Ended, Progress, Report, Run, RunError, RunOptions,
+    RunStream, Runner, events, history,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

@@ -34,6 +34,10 @@ impl Ends {
 ///
 /// # Errors
 /// The superstep comes back with the fault; its state is as it was.
+#[expect(
+    clippy::result_large_err,
+    reason = "the superstep is moved, as on success"
+)]
 pub(crate) fn reduce<S: State>(
     superstep: Superstep<S>,
     outcomes: Outcomes<S::Update>,

@@ -17,8 +17,11 @@ pub struct NodeRef<S, E> {
 /// An edge leads to it only with payloads: [`each`](Self::each).
 pub struct WorkerRef<S, P, E> {
     pub(super) at: At,
-    types: PhantomData<fn() -> (S, P, E)>,
+    types: Types<S, P, E>,
 }
+
+/// The types of a worker; it holds none of them.
+type Types<S, P, E> = PhantomData<fn() -> (S, P, E)>;
 
 /// The end of a branch. A run is finished when nothing is left to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

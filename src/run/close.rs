@@ -17,6 +17,9 @@ use crate::store::{
     CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Status, StoredEdge, StoredError,
 };
 
+/// A task that ended well: its place, its outcome, its tries.
+pub(super) type Done<U> = (usize, Outcome<U>, Vec<Attempt>);
+
 /// What a commit says of the tasks, besides what the engine knows.
 struct Kept<S: State> {
     step: u64,
@@ -228,7 +231,7 @@ impl<S: State> Run<S> {
     pub(super) async fn write_outcomes(
         &mut self,
         step: u64,
-        ends: &[(usize, Outcome<S::Update>, Vec<Attempt>)],
+        ends: &[Done<S::Update>],
     ) -> Result<Vec<(usize, u64)>, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")

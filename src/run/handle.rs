@@ -14,7 +14,7 @@ use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
 use super::stop::{Stop, Why};
 use super::{Ended, Report, RunError, RunOptions};
-use crate::engine::{Outcome, Planned, Position, Reduced, Superstep, plan};
+use crate::engine::{Planned, Position, Reduced, Superstep, plan};
 use crate::event::EventKind;
 use crate::ids::{RunId, Step, TaskPath, ThreadId};
 use crate::node::NodeError;
@@ -158,9 +158,10 @@ impl<S: State> Run<S> {
             self.stop.superstep = Some((Instant::now() + time, time));
         }
         let superstep = async {
-            match self.open() {
-                ([_], []) => self.one().await,
-                _ => self.many().await,
+            if self.is_single() {
+                self.one().await
+            } else {
+                self.many().await
             }
         };
         superstep.instrument(span).await
@@ -190,11 +191,10 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn open(&self) -> (&[crate::engine::Task], &[(usize, Outcome<S::Update>)]) {
-        match &self.stage {
-            Stage::Open(superstep) => (&superstep.tasks, &superstep.recorded),
-            _ => (&[], &[]),
-        }
+    /// Whether the open superstep has one task, which has not ended.
+    fn is_single(&self) -> bool {
+        matches!(&self.stage, Stage::Open(superstep)
+            if superstep.tasks.len() == 1 && superstep.recorded.is_empty())
     }
 
     /// The short way: a superstep of one task.
