@@ -332,17 +332,17 @@ impl<S: State> Run<S> {
         let stored = record::stored_error(&error);
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            let stopped = log.stopped(
-                outcome,
-                step,
-                Status::Failed,
-                Some(stored.clone()),
-                Vec::new(),
-            );
+            let error = Some(stored.clone());
+            let stopped = log.stopped(outcome.clone(), step, Status::Failed, error, Vec::new());
             match stopped.await {
                 Ok(at) => seq = Some(at),
                 Err(error) => return error.into(),
             }
+        }
+        if let Some(outcome) = &outcome {
+            // Its record stands right before the one that says why the call ends.
+            let recorded = seq.map(|seq| Seq::new(seq.get() - 1));
+            self.report_finished(recorded, outcome);
         }
         self.report_failed(seq, step, &stored);
         error

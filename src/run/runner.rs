@@ -317,6 +317,7 @@ impl<S: State> Runner<S> {
                 error,
             })?;
         let edges = record::edges(tables, &taken);
+        let finished = position.frontier.is_empty();
         let mut seq = None;
         if let Some(log) = &mut log {
             let record = InputRecord {
@@ -330,7 +331,7 @@ impl<S: State> Runner<S> {
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
                     .map_err(encode("a fan-out"))?,
-                status: if position.frontier.is_empty() {
+                status: if finished {
                     Status::Finished
                 } else {
                     Status::Running
@@ -346,6 +347,13 @@ impl<S: State> Runner<S> {
         handle.shared.port.report(seq, || {
             record::started(thread.clone(), handle.id().clone(), &update, &edges)
         });
+        if finished {
+            handle.shared.port.report(seq, || EventKind::Ended {
+                status: Status::Finished.to_string(),
+                step: Step::new(step),
+                error: None,
+            });
+        }
         Ok(handle)
     }
 
