@@ -4,8 +4,18 @@
 //! with an exit where the node has several. A node never changes the state itself, never names
 //! another node, and never knows the graph it is in.
 
+mod body;
+mod context;
+mod error;
 mod exits;
 mod output;
+mod policy;
 
+pub use body::Node;
+pub(crate) use body::{Body, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
+pub use context::Context;
+pub(crate) use context::{Port, Standing};
+pub use error::{ErrorClass, NodeError};
 pub use exits::Exits;
 pub use output::{IntoOutput, Output};
+pub use policy::{Policy, Retry};

@@ -31,6 +31,7 @@ pub use field::{Accessors, Field, settle_field, stage_field};
 pub(crate) use merge::panic_message;
 pub use merge::{MergeFault, Staged, settle, stage};
 pub use reducer::{Layout, ReduceFault, Reducer};
+pub(crate) use shape::of as shape_of;
 pub use snapshot::Snapshot;
 
 /// What all nodes of a graph share. Made by `#[derive(State)]` on a plain struct.

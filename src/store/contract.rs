@@ -49,7 +49,8 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// [`StoreError::Corrupt`], [`StoreError::Io`].
     async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError>;
 
-    /// Reads at most `limit` records from `from` on, in order. An unknown thread has none.
+    /// Reads at most `limit` records from `from` on, in order. An unknown thread has none; a
+    /// pruned one has those that were kept.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] names the thread and the seq of the first record that cannot be
@@ -100,8 +101,9 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// either.
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError>;
 
-    /// Drops the records before the newest base, and the segments that nothing refers to any more.
-    /// The head, an open superstep and the runs stay; older checkpoints can no longer be read.
+    /// Drops the records before the position of the newest base, and the segments that nothing
+    /// refers to any more. The head, an open superstep, the runs, and older records that a kept one
+    /// needs (the schema, the run's input, outcomes) stay; older checkpoints can no longer be read.
     ///
     /// # Errors
     /// [`StoreError::Busy`] while a call holds it.

@@ -3,10 +3,31 @@
 //! In come records of names and bytes with a claim on a thread, out go the same records in order.
 //! A store never meets a node, a graph or a state type, and never decides what runs.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod contract;
+mod frame;
+mod guard;
+mod kind;
+mod memory;
 mod record;
+mod retain;
+#[cfg(feature = "sled")]
+mod rows;
+#[cfg(feature = "sled")]
+mod sled;
 
+#[cfg(feature = "sled")]
+pub use self::sled::{SledOptions, SledStore};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use frame::{
+    FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
+    decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
+    frame_len, reframe,
+};
+pub use guard::segment_id;
+pub use kind::FrameKind;
+pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
     FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,

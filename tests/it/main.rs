@@ -1,8 +1,26 @@
-//! What milepost promises, a module a promise.
+//! What the public surface promises, tested from outside.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "graphs")]
+#[path = "../../graphs/mod.rs"]
+pub mod graphs;
+
+#[cfg(feature = "graphs")]
+mod research;
+mod smoke;
 mod state_codec;
 mod state_data;
 mod state_merge;
 mod state_orders;
 mod state_reducers;
+mod store_conformance;
+#[cfg(feature = "sled")]
+mod store_damage;
+mod store_format;
+#[cfg(feature = "sled")]
+mod store_kill;
+#[cfg(feature = "sled")]
+mod store_logs;
+#[cfg(feature = "sled")]
+mod store_sled;
 mod ui;

@@ -1,0 +1,41 @@
+//! Research over a folder of documents: question in, report with checked citations out.
+//!
+//! The pure parts of the graph: read and index a folder, plan, search, take notes, judge coverage,
+//! write the report, check its citations. Each takes plain data and gives plain data, so that the
+//! graph keeps all of it in its state. Nothing here reaches a network.
+
+mod answer;
+mod canonical;
+mod citations;
+mod coverage;
+mod discover;
+mod document;
+mod draft;
+mod folder;
+mod html;
+mod index;
+mod library;
+mod markdown;
+mod notes;
+mod plain;
+mod plan;
+mod report;
+mod shelf;
+mod state;
+
+pub use answer::{Finding, findings};
+pub use canonical::canonical_id;
+pub use citations::{CitationFault, check_citations};
+pub use coverage::{
+    ANALYSED_AT_ONCE, CoverageReport, Covered, ENOUGH_COVERAGE, MOST_ROUNDS, Missing, Route,
+    TRIES_OF_REQUIRED, assess, next_batch, route_after_coverage,
+};
+pub use discover::{CANDIDATES_A_ROUND, Candidate, discover};
+pub use document::{Document, Format, Passage};
+pub use index::{Hit, Index};
+pub use library::{Library, LibraryError, Limits, SkipReason, Skipped, read_document};
+pub use notes::{AnalyseError, Evidence, Note, analyse};
+pub use plan::{Plan, PlanError, SubQuestion};
+pub use report::write_report;
+pub use shelf::Shelf;
+pub use state::{ResearchState, TaskError, required_sources};

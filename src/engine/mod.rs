@@ -1,0 +1,15 @@
+//! The engine: plan, reduce, route. Pure functions from position to position.
+//!
+//! In come a graph and a position, with the outcomes that the driver brought; out comes the next
+//! position, or what went wrong. It never awaits, never stores, never reads a clock, and what it
+//! does costs as much as the frontier, not as much as the graph.
+
+mod plan;
+mod position;
+mod reduce;
+mod route;
+
+pub(crate) use plan::{Planned, plan};
+pub(crate) use position::{Ended, Outcome, Outcomes, Position, Superstep, Task, Via};
+pub(crate) use reduce::{Reduced, reduce, reduce_states};
+pub(crate) use route::{RouteFault, Routed, Taken, route, start};

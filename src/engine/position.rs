@@ -1,0 +1,76 @@
+//! The values between the stages.
+
+use std::sync::Arc;
+
+use crate::node::Payload;
+use crate::state::State;
+
+/// Where a thread stands between two supersteps.
+pub(crate) struct Position<S: State> {
+    /// How many supersteps are closed.
+    pub(crate) step: u64,
+    /// The state after them.
+    pub(crate) state: Arc<S>,
+    /// What runs next, in the order in which its updates will be merged.
+    pub(crate) frontier: Vec<Task>,
+    /// Outcomes of the open superstep that were recorded before, by place in the frontier.
+    pub(crate) recorded: Vec<(usize, Outcome<S::Update>)>,
+    /// An emptied frontier, kept for its memory.
+    pub(crate) spare: Vec<Task>,
+}
+
+/// One task.
+pub(crate) struct Task {
+    /// The node, by place in the graph.
+    pub(crate) node: u32,
+    /// The place among the tasks of that node.
+    pub(crate) index: u32,
+    /// How it was reached.
+    pub(crate) via: Via,
+    /// A worker's payload.
+    pub(crate) payload: Option<Payload>,
+}
+
+/// How a task was reached; for people only, nothing is decided by it.
+#[derive(Clone, Copy)]
+pub(crate) struct Via {
+    /// From which node; none for the start.
+    pub(crate) from: Option<u32>,
+    /// The exit's label; empty for a plain edge.
+    pub(crate) label: &'static str,
+}
+
+/// A planned superstep.
+pub(crate) struct Superstep<S: State> {
+    /// Its number: one more than are closed.
+    pub(crate) step: u64,
+    /// The state that all its tasks see.
+    pub(crate) before: Arc<S>,
+    /// All its tasks, in merge order.
+    pub(crate) tasks: Vec<Task>,
+    /// What was recorded before, by place in `tasks`.
+    pub(crate) recorded: Vec<(usize, Outcome<S::Update>)>,
+    /// An emptied frontier, kept for its memory.
+    pub(crate) spare: Vec<Task>,
+}
+
+/// How a task ended.
+pub(crate) struct Outcome<U> {
+    pub(crate) update: U,
+    pub(crate) ended: Ended,
+}
+
+/// By which way a task was left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// By this exit.
+    Exit(u32),
+    /// By none: it failed, and the graph tolerates it.
+    Tolerated,
+}
+
+/// The outcomes of all tasks of a superstep, in merge order. One task is the common case.
+pub(crate) enum Outcomes<U> {
+    One(Outcome<U>),
+    Many(Vec<Outcome<U>>),
+}

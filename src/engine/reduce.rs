@@ -1,0 +1,104 @@
+//! Station 4, reduce: takes a superstep and its outcomes, gives the state after it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::position::{Ended, Outcome, Outcomes, Superstep, Task};
+use crate::state::{MergeFault, State, panic_message};
+
+/// A superstep whose updates are merged.
+pub(crate) struct Reduced<S: State> {
+    pub(crate) step: u64,
+    pub(crate) state: Arc<S>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) ended: Ends,
+    pub(crate) spare: Vec<Task>,
+}
+
+/// How the tasks were left, in merge order.
+pub(crate) enum Ends {
+    One(Ended),
+    Many(Vec<Ended>),
+}
+
+impl Ends {
+    pub(crate) fn get(&self, task: usize) -> Ended {
+        match self {
+            Ends::One(ended) => *ended,
+            Ends::Many(all) => all[task],
+        }
+    }
+}
+
+/// Merges the outcomes of a superstep into its state, in merge order.
+///
+/// # Errors
+/// The superstep comes back with the fault; its state is as it was.
+#[expect(
+    clippy::result_large_err,
+    reason = "the superstep is moved, as on success"
+)]
+pub(crate) fn reduce<S: State>(
+    superstep: Superstep<S>,
+    outcomes: Outcomes<S::Update>,
+) -> Result<Reduced<S>, (Superstep<S>, MergeFault)> {
+    let Superstep {
+        step,
+        before: mut state,
+        tasks,
+        recorded,
+        spare,
+    } = superstep;
+    let (merged, ended) = match outcomes {
+        Outcomes::One(Outcome { mut update, ended }) => (
+            reduce_states(&mut state, std::slice::from_mut(&mut update)),
+            Ends::One(ended),
+        ),
+        Outcomes::Many(all) => {
+            let mut updates = Vec::with_capacity(all.len());
+            let mut ended = Vec::with_capacity(all.len());
+            for outcome in all {
+                updates.push(outcome.update);
+                ended.push(outcome.ended);
+            }
+            (reduce_states(&mut state, &mut updates), Ends::Many(ended))
+        }
+    };
+    match merged {
+        Ok(()) => Ok(Reduced {
+            step,
+            state,
+            tasks,
+            ended,
+            spare,
+        }),
+        Err(fault) => Err((
+            Superstep {
+                step,
+                before: state,
+                tasks,
+                recorded,
+                spare,
+            },
+            fault,
+        )),
+    }
+}
+
+/// Merges updates into a shared state. It is cloned only if a snapshot of it is still held.
+///
+/// # Errors
+/// [`MergeFault`]; a panic is one too.
+pub(crate) fn reduce_states<S: State>(
+    state: &mut Arc<S>,
+    updates: &mut [S::Update],
+) -> Result<(), MergeFault> {
+    let state = Arc::make_mut(state);
+    catch_unwind(AssertUnwindSafe(|| state.merge(updates))).unwrap_or_else(|panic| {
+        // Only code of the user's that a built-in reducer calls (an `Ord`, a `Clone`) gets here.
+        Err(MergeFault::Panicked {
+            field: "",
+            message: panic_message(&*panic),
+        })
+    })
+}

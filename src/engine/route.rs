@@ -1,0 +1,317 @@
+//! Station 5, route: takes a reduced superstep, gives the next position and the edges taken.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::position::{Ended, Position, Task, Via};
+use super::reduce::{Ends, Reduced};
+use crate::graph::{Compiled, Dest, Out};
+use crate::node::{ErrorClass, NodeError};
+use crate::state::{State, panic_message};
+
+/// A routed superstep.
+pub(crate) struct Routed<S: State> {
+    pub(crate) position: Position<S>,
+    /// The edges taken; empty unless they were asked for.
+    pub(crate) taken: Vec<Taken>,
+}
+
+/// An edge that was taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    pub(crate) from: Option<u32>,
+    pub(crate) label: &'static str,
+    pub(crate) to: Option<u32>,
+    pub(crate) tasks: u32,
+}
+
+/// Why a decision could not be made.
+pub(crate) struct RouteFault {
+    /// The node whose decision it was; none for the start.
+    pub(crate) node: Option<u32>,
+    pub(crate) error: NodeError,
+}
+
+/// Finds what runs next. On a fault the reduced superstep comes back, so that the decision can be
+/// asked for again without running a node.
+pub(crate) fn route<S: State>(
+    graph: &Compiled<S>,
+    reduced: Reduced<S>,
+    keep_taken: bool,
+) -> Result<Routed<S>, (Reduced<S>, RouteFault)> {
+    let Reduced {
+        step,
+        state,
+        mut tasks,
+        ended,
+        mut spare,
+    } = reduced;
+    // The common case: one task, whose way leads to one node.
+    if let [only] = tasks.as_mut_slice()
+        && let Some((label, target)) = decided(graph, only.node, ended.get(0))
+        && let [Dest::Node(next)] = graph.target(target)
+    {
+        let from = Some(only.node);
+        let mut taken = Vec::new();
+        if keep_taken {
+            taken.push(Taken {
+                from,
+                label,
+                to: Some(*next),
+                tasks: 1,
+            });
+        }
+        *only = Task {
+            node: *next,
+            index: 0,
+            via: Via { from, label },
+            payload: None,
+        };
+        let position = Position {
+            step,
+            state,
+            frontier: tasks,
+            recorded: Vec::new(),
+            spare,
+        };
+        return Ok(Routed { position, taken });
+    }
+    spare.clear();
+    let mut ways = Ways::new(graph, &state, spare, keep_taken);
+    if let Err(fault) = ways.leave_all(&tasks, &ended) {
+        let spare = std::mem::take(&mut ways.next);
+        return Err((
+            Reduced {
+                step,
+                state,
+                tasks,
+                ended,
+                spare,
+            },
+            fault,
+        ));
+    }
+    let Ways { next, taken, .. } = ways;
+    tasks.clear();
+    let frontier = settled(next);
+    Ok(Routed {
+        position: Position {
+            step,
+            state,
+            frontier,
+            recorded: Vec::new(),
+            spare: tasks,
+        },
+        taken,
+    })
+}
+
+/// Finds what runs first.
+pub(crate) fn start<S: State>(
+    graph: &Compiled<S>,
+    step: u64,
+    state: Arc<S>,
+) -> Result<Routed<S>, RouteFault> {
+    let mut ways = Ways::new(graph, &state, Vec::new(), true);
+    ways.follow(
+        Via {
+            from: None,
+            label: "",
+        },
+        graph.start,
+    )?;
+    ways.leave_empty_fans()?;
+    let Ways { next, taken, .. } = ways;
+    let frontier = settled(next);
+    let position = Position {
+        step,
+        state,
+        frontier,
+        recorded: Vec::new(),
+        spare: Vec::new(),
+    };
+    Ok(Routed { position, taken })
+}
+
+/// The way out of a node, where no user code has to be asked.
+#[inline]
+fn decided<S: State>(graph: &Compiled<S>, node: u32, ended: Ended) -> Option<(&'static str, u32)> {
+    let entry = graph.node(node);
+    match (entry.out.as_ref()?, ended) {
+        (Out::Edge(target), _) => Some(("", *target)),
+        (Out::Exits(targets), Ended::Exit(exit)) => {
+            let label = entry.exits.get(exit as usize).copied().unwrap_or_default();
+            targets.get(exit as usize).map(|target| (label, *target))
+        }
+        (Out::Exits(_), Ended::Tolerated) => entry.empty.map(|target| ("when empty", target)),
+        (Out::Branch { .. }, _) => None,
+    }
+}
+
+/// The frontier in its stored order: by node as declared, then as the edges were taken; plain
+/// nodes once, worker tasks counted.
+fn settled(mut next: Vec<Task>) -> Vec<Task> {
+    next.sort_by_key(|task| task.node);
+    next.dedup_by(|later, first| {
+        later.node == first.node && later.payload.is_none() && first.payload.is_none()
+    });
+    let mut before = None;
+    for task in &mut next {
+        task.index = match before {
+            Some((node, index)) if node == task.node => index + 1,
+            _ => 0,
+        };
+        before = Some((task.node, task.index));
+    }
+    next
+}
+
+struct Ways<'g, S: State> {
+    graph: &'g Compiled<S>,
+    state: &'g S,
+    next: Vec<Task>,
+    taken: Vec<Taken>,
+    keep_taken: bool,
+    /// Workers that were fanned out to over nothing, each once.
+    empty: Vec<u32>,
+}
+
+impl<'g, S: State> Ways<'g, S> {
+    fn new(graph: &'g Compiled<S>, state: &'g S, next: Vec<Task>, keep_taken: bool) -> Self {
+        Self {
+            graph,
+            state,
+            next,
+            taken: Vec::new(),
+            keep_taken,
+            empty: Vec::new(),
+        }
+    }
+
+    fn leave_all(&mut self, tasks: &[Task], ended: &Ends) -> Result<(), RouteFault> {
+        let mut place = 0;
+        while place < tasks.len() {
+            let node = tasks[place].node;
+            // Tasks of one node stand together: a worker is left once, after all of them.
+            let group = tasks[place..]
+                .iter()
+                .take_while(|task| task.node == node)
+                .count();
+            self.leave(node, (place..place + group).map(|task| ended.get(task)))?;
+            place += group;
+        }
+        self.leave_empty_fans()
+    }
+
+    /// Leaves the workers that were fanned out to over nothing: each once, and only if no other
+    /// edge has given it tasks, after which it will be left anyway. Leaving one may add another.
+    fn leave_empty_fans(&mut self) -> Result<(), RouteFault> {
+        let mut place = 0;
+        while let Some(worker) = self.empty.get(place).copied() {
+            place += 1;
+            if !self.next.iter().any(|task| task.node == worker) {
+                self.leave(worker, std::iter::empty())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves a node after its task, or a worker after all its tasks.
+    fn leave(&mut self, node: u32, ends: impl Iterator<Item = Ended>) -> Result<(), RouteFault> {
+        let graph = self.graph;
+        let entry = graph.node(node);
+        let via = |label| Via {
+            from: Some(node),
+            label,
+        };
+        match &entry.out {
+            Some(Out::Edge(target)) => self.follow(via(""), *target),
+            Some(Out::Branch {
+                choose,
+                labels,
+                targets,
+            }) => {
+                let state = self.state;
+                let chosen = guarded(Some(node), || choose(state))?;
+                self.follow(via(labels[chosen]), targets[chosen])
+            }
+            Some(Out::Exits(targets)) => {
+                let mut exits: Vec<u32> = Vec::new();
+                for ended in ends {
+                    if let Ended::Exit(exit) = ended
+                        && !exits.contains(&exit)
+                    {
+                        exits.push(exit);
+                    }
+                }
+                for exit in &exits {
+                    let label = entry.exits.get(*exit as usize).copied().unwrap_or_default();
+                    self.follow(via(label), targets[*exit as usize])?;
+                }
+                match entry.empty {
+                    Some(target) if exits.is_empty() => self.follow(via("when empty"), target),
+                    _ => Ok(()),
+                }
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn follow(&mut self, via: Via, target: u32) -> Result<(), RouteFault> {
+        let graph = self.graph;
+        for dest in graph.target(target) {
+            match dest {
+                Dest::End => self.take(via, None, 1),
+                Dest::Node(node) => {
+                    self.take(via, Some(*node), 1);
+                    self.next.push(Task {
+                        node: *node,
+                        index: 0,
+                        via,
+                        payload: None,
+                    });
+                }
+                Dest::Each(worker, split) => {
+                    let state = self.state;
+                    let payloads = guarded(via.from, || Ok(split(state)))?;
+                    self.take(via, Some(*worker), payloads.len() as u32);
+                    if payloads.is_empty() && !self.empty.contains(worker) {
+                        self.empty.push(*worker);
+                    }
+                    self.next.extend(payloads.into_iter().map(|payload| Task {
+                        node: *worker,
+                        index: 0,
+                        via,
+                        payload: Some(payload),
+                    }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, via: Via, to: Option<u32>, tasks: u32) {
+        if self.keep_taken {
+            self.taken.push(Taken {
+                from: via.from,
+                label: via.label,
+                to,
+                tasks,
+            });
+        }
+    }
+}
+
+/// Runs a decision of the user's; a panic is its error.
+fn guarded<T>(
+    node: Option<u32>,
+    decide: impl FnOnce() -> Result<T, NodeError>,
+) -> Result<T, RouteFault> {
+    match catch_unwind(AssertUnwindSafe(decide)) {
+        Ok(decided) => decided.map_err(|error| RouteFault { node, error }),
+        Err(panic) => {
+            let error = NodeError::new(ErrorClass::Panicked, panic_message(&*panic));
+            Err(RouteFault { node, error })
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What happened: the only report a run makes.
+//!
+//! In come facts of the driver and of nodes, out goes one enum in the order of the data path. An
+//! event carries updates as names and bytes, never a state. What is not marked "live only" is a
+//! projection of the stored records: a listener and a reader of the log see the same list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{Epoch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+
+/// Something that happened in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// The claim under which it happened.
+    pub epoch: Epoch,
+    /// The record that says so; none for what is live only, and without a store.
+    pub seq: Option<Seq>,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened. The variants stand in the order of the data path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// An input was accepted; the run begins.
+    Started {
+        /// The thread.
+        thread: ThreadId,
+        /// The run.
+        run: RunId,
+        /// The input.
+        update: Vec<FieldUpdate>,
+        /// What runs first.
+        next: Vec<NodeName>,
+    },
+    /// The thread was taken up again where another call had left it.
+    Resumed {
+        /// The thread.
+        thread: ThreadId,
+        /// The run.
+        run: RunId,
+        /// How many supersteps are closed.
+        step: Step,
+        /// How often the open superstep was taken over after a crash, this time included.
+        takeover: u32,
+    },
+    /// A superstep begins. Live only.
+    SuperstepStarted {
+        /// The superstep.
+        step: Step,
+        /// The tasks that are to run, in path order.
+        tasks: Vec<TaskPath>,
+    },
+    /// A task is tried. Live only.
+    TaskStarted {
+        /// The task.
+        task: TaskPath,
+        /// The try, from 1.
+        attempt: u32,
+    },
+    /// A piece of text from a node. Live only.
+    Token {
+        /// The task.
+        task: TaskPath,
+        /// The text.
+        text: String,
+    },
+    /// An event of a node's own. Live only.
+    Custom {
+        /// The task.
+        task: TaskPath,
+        /// The name that the node gave.
+        name: String,
+        /// The value, as MessagePack with names.
+        value: Vec<u8>,
+    },
+    /// A task ended; with a store, its record is durable.
+    TaskFinished {
+        /// The task.
+        task: TaskPath,
+        /// How many tries it took.
+        attempts: u32,
+        /// How long the last try took, in microseconds; 0 where no clock was read.
+        micros: u64,
+        /// The exit, for a node that has some.
+        exit: Option<String>,
+        /// The error that the graph tolerated, where it failed.
+        tolerated: Option<ErrorText>,
+        /// What it returned.
+        update: Vec<FieldUpdate>,
+    },
+    /// A task failed for good.
+    TaskFailed {
+        /// The task.
+        task: TaskPath,
+        /// How many tries it took.
+        attempts: u32,
+        /// The last error.
+        error: ErrorText,
+    },
+    /// A superstep closed; with a store, its commit is durable.
+    Committed {
+        /// The superstep.
+        step: Step,
+        /// The edges taken.
+        edges: Vec<TakenEdge>,
+        /// What runs next.
+        next: Vec<NodeName>,
+    },
+    /// The call ends.
+    Ended {
+        /// How: `finished`, `failed`, `cancelled`, `limited`, …
+        status: String,
+        /// How many supersteps are closed.
+        step: Step,
+        /// Why, where it failed.
+        error: Option<ErrorText>,
+    },
+}
+
+/// A change of one field, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldUpdate {
+    /// The field.
+    pub field: String,
+    /// The codec of the bytes: 1 MessagePack with names, 2 bincode.
+    pub codec: u8,
+    /// Whether the field was first set back to its default.
+    pub cleared: bool,
+    /// The value that the field was first set to.
+    pub overwritten: Option<Vec<u8>>,
+    /// What the reducer was given, in order.
+    pub merged: Vec<Vec<u8>>,
+}
+
+/// An error as text, with its class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorText {
+    /// The class: `transient`, `timeout`, `panicked`, …
+    pub class: String,
+    /// The message with its causes.
+    pub message: String,
+}
+
+/// An edge that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenEdge {
+    /// From which node; none for the start.
+    pub from: Option<NodeName>,
+    /// The exit's label; empty for a plain edge.
+    pub label: String,
+    /// To which node; none for the end.
+    pub to: Option<NodeName>,
+    /// How many tasks it led to.
+    pub tasks: u32,
+}

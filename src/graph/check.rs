@@ -1,0 +1,272 @@
+//! The checks: from a description to a graph, or to the list of what is wrong with it.
+
+use std::collections::HashMap;
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{Dfs, Reversed};
+
+use super::builder::Builder;
+use super::compiled::{Compiled, Entry, Graph, Out};
+use super::error::{BuildError, Problem};
+use super::target::Dest;
+use super::view::{EdgeView, FieldView, GraphView, NodeView, Point};
+use crate::ids::NodeName;
+use crate::state::{AnyField, State};
+
+pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildError> {
+    let Builder {
+        name,
+        nodes,
+        targets,
+        start,
+        mut problems,
+        ..
+    } = builder;
+    let mut by_name = HashMap::with_capacity(nodes.len());
+    for (place, node) in nodes.iter().enumerate() {
+        if by_name.insert(node.name.clone(), place as u32).is_some() {
+            problems.push(Problem::Duplicate {
+                node: node.name.clone(),
+            });
+        }
+        check_node(node, &mut problems);
+    }
+    if start.is_none() {
+        problems.push(Problem::NoStart);
+    }
+    let view = GraphView {
+        edges: edges(&nodes, &targets, start),
+        nodes: nodes.iter().map(node_view).collect(),
+        fields: S::fields().iter().map(|field| field_view(*field)).collect(),
+        state: S::NAME,
+        name,
+    };
+    check_paths(&view, &mut problems);
+    let initial = S::default();
+    for field in S::fields() {
+        if let Err(why) = field.check_value(&initial) {
+            problems.push(Problem::Field {
+                field: field.name(),
+                why,
+            });
+        }
+    }
+    match start {
+        Some(start) if problems.is_empty() => {
+            let fingerprint = fingerprint(&view, &nodes);
+            let names = nodes.iter().map(|node| node.name.clone()).collect();
+            Ok(Graph::of(Compiled {
+                names,
+                nodes,
+                targets,
+                start,
+                by_name,
+                view,
+                fingerprint,
+            }))
+        }
+        _ => Err(BuildError {
+            graph: view.name,
+            problems,
+        }),
+    }
+}
+
+fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
+    let name = || node.name.clone();
+    if node.out.is_none() {
+        problems.push(Problem::LeadsNowhere { node: name() });
+    }
+    match (&node.payload, &node.out, node.empty) {
+        (Some(_), Some(Out::Exits(_)), None) => {
+            problems.push(Problem::NothingWhenEmpty { worker: name() });
+        }
+        (None, _, Some(_)) => problems.push(Problem::EmptyWithoutWorker { node: name() }),
+        _ => {}
+    }
+    let mut policy = |reason| {
+        problems.push(Problem::Policy {
+            node: name(),
+            reason,
+        })
+    };
+    if node.policy.concurrency == Some(0) {
+        policy("a concurrency of 0 never runs anything");
+    }
+    if let Some(retry) = &node.policy.retry {
+        if retry.max_attempts == 0 {
+            policy("0 attempts never run anything");
+        }
+        if !(retry.factor.is_finite() && retry.factor >= 0.0) {
+            policy("the factor of the waits is not a number of 0 or more");
+        }
+        if !(0.0..=1.0).contains(&retry.jitter) {
+            policy("the jitter is not between 0 and 1");
+        }
+    }
+}
+
+fn node_view<S: State>(node: &Entry<S>) -> NodeView {
+    NodeView {
+        name: node.name.clone(),
+        kind: node.kind,
+        exits: node.exits.clone(),
+        payload: node.payload.map(|payload| payload.type_name),
+        policy: node.policy.clone(),
+    }
+}
+
+fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
+    FieldView {
+        name: field.name(),
+        type_name: field.type_name(),
+        shape: field.shape(),
+        reducer: field.reducer(),
+        codec: field.codec().number(),
+        required: field.required(),
+    }
+}
+
+fn edges<S: State>(
+    nodes: &[Entry<S>],
+    targets: &[Vec<Dest<S>>],
+    start: Option<u32>,
+) -> Vec<EdgeView> {
+    let mut edges = Vec::new();
+    let mut add = |from, target: u32, label, conditional, when_empty| {
+        for dest in &targets[target as usize] {
+            let (to, payload) = match dest {
+                Dest::Node(node) => (Point::Node(*node as usize), None),
+                Dest::Each(node, _) => {
+                    let payload = nodes[*node as usize].payload;
+                    (
+                        Point::Node(*node as usize),
+                        payload.map(|payload| payload.type_name),
+                    )
+                }
+                Dest::End => (Point::End, None),
+            };
+            edges.push(EdgeView {
+                from,
+                to,
+                label,
+                conditional,
+                payload,
+                when_empty,
+            });
+        }
+    };
+    if let Some(start) = start {
+        add(Point::Start, start, "", false, false);
+    }
+    for (place, node) in nodes.iter().enumerate() {
+        let from = Point::Node(place);
+        match &node.out {
+            None => {}
+            Some(Out::Edge(target)) => add(from, *target, "", false, false),
+            Some(Out::Exits(targets)) => {
+                for (exit, target) in targets.iter().enumerate() {
+                    let label = node.exits.get(exit).copied().unwrap_or_default();
+                    add(from, *target, label, !node.exits.is_empty(), false);
+                }
+            }
+            Some(Out::Branch {
+                labels, targets, ..
+            }) => {
+                for (label, target) in labels.iter().zip(targets) {
+                    add(from, *target, label, true, false);
+                }
+            }
+        }
+        if let Some(empty) = node.empty {
+            add(from, empty, "when empty", true, true);
+        }
+    }
+    edges
+}
+
+/// Every node can be reached from the start, and from every node the end can be reached.
+fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
+    let mut paths: DiGraph<(), ()> = DiGraph::with_capacity(view.nodes.len() + 2, view.edges.len());
+    for _ in &view.nodes {
+        paths.add_node(());
+    }
+    let start = paths.add_node(());
+    let end = paths.add_node(());
+    let index = |point| match point {
+        Point::Start => start,
+        Point::Node(node) => NodeIndex::new(node),
+        Point::End => end,
+    };
+    for edge in &view.edges {
+        paths.add_edge(index(edge.from), index(edge.to), ());
+    }
+    let name = |node: NodeIndex| view.nodes[node.index()].name.clone();
+
+    let mut reached = Dfs::new(&paths, start);
+    while reached.next(&paths).is_some() {}
+    let mut ending = Dfs::new(Reversed(&paths), end);
+    while ending.next(Reversed(&paths)).is_some() {}
+    let is_node = |node: &NodeIndex| node.index() < view.nodes.len();
+    for node in paths.node_indices().filter(is_node) {
+        if !reached.discovered.contains(node.index()) {
+            problems.push(Problem::Unreachable { node: name(node) });
+        }
+    }
+    // A component without an edge that leaves it is either the end, a node that leads nowhere
+    // (said already), or a cycle that nothing can leave.
+    for component in tarjan_scc(&paths) {
+        let inside = |node: NodeIndex| component.contains(&node);
+        let endless = component.iter().all(|node| {
+            is_node(node)
+                && !ending.discovered.contains(node.index())
+                && paths.neighbors(*node).all(inside)
+        });
+        let cyclic = component
+            .iter()
+            .any(|node| paths.neighbors(*node).next().is_some());
+        if endless && cyclic {
+            let mut nodes: Vec<NodeIndex> = component;
+            nodes.sort_unstable();
+            let nodes: Vec<NodeName> = nodes.into_iter().map(name).collect();
+            problems.push(Problem::EndlessCycle { nodes });
+        }
+    }
+}
+
+fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
+    let mut hash = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hash.update(&(text.len() as u64).to_le_bytes())
+            .update(text.as_bytes());
+    };
+    add(&view.name);
+    for (node, entry) in view.nodes.iter().zip(nodes) {
+        add(node.name.as_str());
+        add(node.kind.name());
+        add(&node.exits.join("\n"));
+        add(&entry
+            .payload
+            .map(|payload| (payload.shape)())
+            .unwrap_or_default());
+    }
+    for edge in &view.edges {
+        add(&format!(
+            "{:?} {:?} {} {}",
+            edge.from, edge.to, edge.label, edge.when_empty
+        ));
+    }
+    for field in &view.fields {
+        add(field.name);
+        add(&field.shape);
+        add(field.reducer.id);
+        add(&format!(
+            "{:?} {} {}",
+            field.reducer.version, field.codec, field.required
+        ));
+    }
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.finalize().as_bytes()[..16]);
+    short
+}

@@ -1,0 +1,122 @@
+//! A compiled graph: dense tables, shared and never changed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::builder::Builder;
+use super::target::Dest;
+use super::view::{GraphView, NodeKind};
+use crate::ids::NodeName;
+use crate::node::{Body, NodeError, Payload, PayloadCodec, Policy};
+use crate::state::State;
+
+/// A checked graph over a state. Cheap to clone, and safe to run from many tasks at once.
+pub struct Graph<S: State>(Arc<Compiled<S>>);
+
+impl<S: State> Clone for Graph<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: State> fmt::Debug for Graph<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph")
+            .field("name", &self.0.view.name)
+            .field("state", &S::NAME)
+            .field("nodes", &self.0.view.nodes.len())
+            .finish()
+    }
+}
+
+impl<S: State> Graph<S> {
+    /// Begins a description.
+    pub fn builder(name: impl Into<String>) -> Builder<S> {
+        Builder::new(name.into())
+    }
+
+    /// The graph's name.
+    pub fn name(&self) -> &str {
+        &self.0.view.name
+    }
+
+    /// The graph as pictures and tables need it.
+    pub fn view(&self) -> &GraphView {
+        &self.0.view
+    }
+
+    /// A hash of everything that stored positions depend on: names, kinds, exits and wiring of the
+    /// nodes, payload types, fields with shapes and reducers. No closures, no policies.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        self.0.fingerprint
+    }
+
+    pub(super) fn of(compiled: Compiled<S>) -> Self {
+        Self(Arc::new(compiled))
+    }
+
+    pub(crate) fn tables(&self) -> &Compiled<S> {
+        &self.0
+    }
+}
+
+/// Decides on the merged state which exit is taken.
+pub(crate) type Choose<S> = Arc<dyn Fn(&S) -> Result<usize, NodeError> + Send + Sync>;
+
+/// Makes an update of a payload and an error; none if the payload is of another type.
+pub(crate) type Tolerate<S> =
+    Arc<dyn Fn(&Payload, &NodeError) -> Option<<S as State>::Update> + Send + Sync>;
+
+/// How a node is left; targets are places in [`Compiled::targets`].
+pub(crate) enum Out<S> {
+    Edge(u32),
+    Exits(Vec<u32>),
+    Branch {
+        choose: Choose<S>,
+        labels: Vec<&'static str>,
+        targets: Vec<u32>,
+    },
+}
+
+/// One node.
+pub(crate) struct Entry<S: State> {
+    pub(crate) name: NodeName,
+    pub(crate) kind: NodeKind,
+    pub(crate) body: Arc<dyn Body<S>>,
+    pub(crate) payload: Option<PayloadCodec>,
+    pub(crate) exits: Vec<&'static str>,
+    pub(crate) policy: Policy,
+    pub(crate) tolerate: Option<Tolerate<S>>,
+    pub(crate) out: Option<Out<S>>,
+    pub(crate) empty: Option<u32>,
+}
+
+/// The dense tables of a checked graph. Nodes and targets are addressed by place; only the checks
+/// make places, so they are always valid.
+pub(crate) struct Compiled<S: State> {
+    pub(crate) nodes: Vec<Entry<S>>,
+    pub(crate) targets: Vec<Vec<Dest<S>>>,
+    pub(crate) start: u32,
+    pub(crate) by_name: HashMap<NodeName, u32>,
+    /// The names in declaration order, shared with the contexts of every run.
+    pub(crate) names: Arc<[NodeName]>,
+    pub(crate) view: GraphView,
+    pub(crate) fingerprint: [u8; 16],
+}
+
+impl<S: State> Compiled<S> {
+    pub(crate) fn names(&self) -> Arc<[NodeName]> {
+        Arc::clone(&self.names)
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, node: u32) -> &Entry<S> {
+        &self.nodes[node as usize]
+    }
+
+    #[inline]
+    pub(crate) fn target(&self, target: u32) -> &[Dest<S>] {
+        &self.targets[target as usize]
+    }
+}

@@ -1,0 +1,19 @@
+//! Graphs: describing one, checking it, and the compiled tables.
+//!
+//! In come nodes and what leads where; out comes a graph of dense tables, or the list of what is
+//! wrong. Built on petgraph for the checks. A graph runs nothing, and holds nothing of a run.
+
+mod builder;
+mod check;
+mod compiled;
+mod error;
+mod target;
+mod view;
+
+pub use builder::{Builder, Wiring};
+pub use compiled::Graph;
+pub(crate) use compiled::{Compiled, Out};
+pub use error::{BuildError, Problem};
+pub(crate) use target::Dest;
+pub use target::{End, IntoTarget, NodeRef, Place, Target, WorkerRef};
+pub use view::{EdgeView, FieldView, GraphView, NodeKind, NodeView, Point};

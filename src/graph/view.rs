@@ -1,0 +1,122 @@
+//! A graph without its types: what pictures and tables are made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::NodeName;
+use crate::node::Policy;
+use crate::state::ReducerInfo;
+
+/// What a node is for. Gives it its shape in pictures, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NodeKind {
+    /// Makes a plan.
+    Planner,
+    /// Asks a model.
+    Model,
+    /// Calls tools.
+    Tools,
+    /// Judges what was done.
+    Reflect,
+    /// Sums up.
+    Summary,
+    /// Plain code: the default.
+    #[default]
+    Function,
+    /// Asks a person.
+    Human,
+    /// Runs a graph.
+    Subgraph,
+}
+
+impl NodeKind {
+    /// The kind's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NodeKind::Planner => "planner",
+            NodeKind::Model => "model",
+            NodeKind::Tools => "tools",
+            NodeKind::Reflect => "reflect",
+            NodeKind::Summary => "summary",
+            NodeKind::Function => "function",
+            NodeKind::Human => "human",
+            NodeKind::Subgraph => "subgraph",
+        }
+    }
+}
+
+/// A graph as a picture needs it: nodes and edges in declaration order.
+#[derive(Debug, Clone)]
+pub struct GraphView {
+    /// The graph's name.
+    pub name: String,
+    /// The state's name.
+    pub state: &'static str,
+    /// The nodes, in declaration order.
+    pub nodes: Vec<NodeView>,
+    /// The edges: out of the start, then node by node.
+    pub edges: Vec<EdgeView>,
+    /// The state's fields.
+    pub fields: Vec<FieldView>,
+}
+
+/// One node of a [`GraphView`].
+#[derive(Debug, Clone)]
+pub struct NodeView {
+    /// Its name.
+    pub name: NodeName,
+    /// What it is for.
+    pub kind: NodeKind,
+    /// The labels of its exits; none for a node with one way out.
+    pub exits: Vec<&'static str>,
+    /// The type of its payloads, for a worker.
+    pub payload: Option<&'static str>,
+    /// Its policy.
+    pub policy: Policy,
+}
+
+/// One edge of a [`GraphView`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeView {
+    /// Where it begins.
+    pub from: Point,
+    /// Where it leads.
+    pub to: Point,
+    /// The exit's label; empty for a plain edge.
+    pub label: &'static str,
+    /// Whether it is taken only sometimes.
+    pub conditional: bool,
+    /// The type of the payloads that it carries, for a fan-out.
+    pub payload: Option<&'static str>,
+    /// Whether it stands in for a fan-out over nothing.
+    pub when_empty: bool,
+}
+
+/// An end of an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// The start of the graph.
+    Start,
+    /// A node, by its place in [`GraphView::nodes`].
+    Node(usize),
+    /// The end of a branch.
+    End,
+}
+
+/// One field of the state.
+#[derive(Debug, Clone)]
+pub struct FieldView {
+    /// Its name.
+    pub name: &'static str,
+    /// Its Rust type.
+    pub type_name: &'static str,
+    /// Its serde shape.
+    pub shape: String,
+    /// Its reducer.
+    pub reducer: ReducerInfo,
+    /// The number of its codec.
+    pub codec: u8,
+    /// Whether stored bytes and the first input must have it.
+    pub required: bool,
+}

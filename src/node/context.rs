@@ -1,0 +1,229 @@
+//! What a node knows of the run it is in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde::Serialize;
+
+use super::NodeError;
+use crate::event::{Event, EventKind};
+use crate::ids::{Branch, Epoch, NodeName, RunId, Step, TaskPath, ThreadId};
+
+/// What a node knows of its run, and how it speaks to it. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    port: Arc<dyn Port>,
+    step: Step,
+    node: u32,
+    index: u32,
+    attempt: u32,
+    remaining: u64,
+}
+
+/// What the driver lends to the contexts of its tasks.
+pub(crate) trait Port: Send + Sync {
+    fn thread(&self) -> &ThreadId;
+    fn run(&self) -> &RunId;
+    fn branch(&self) -> Branch;
+    fn epoch(&self) -> Epoch;
+    fn name(&self, node: u32) -> &NodeName;
+    fn emit(&self, event: Event) -> BoxFuture<'_, ()>;
+    fn listening(&self) -> bool;
+    fn is_cancelled(&self) -> bool;
+    fn cancelled(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Where a context stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) step: Step,
+    pub(crate) node: u32,
+    pub(crate) index: u32,
+    pub(crate) attempt: u32,
+    pub(crate) remaining: u64,
+}
+
+impl Context {
+    #[inline]
+    pub(crate) fn new(port: Arc<dyn Port>, at: Standing) -> Self {
+        Self {
+            port,
+            step: at.step,
+            node: at.node,
+            index: at.index,
+            attempt: at.attempt,
+            remaining: at.remaining,
+        }
+    }
+
+    /// A context outside of any run, for the test of one node.
+    pub fn detached(node: NodeName) -> Self {
+        let port = Detached {
+            thread: ThreadId::random(),
+            run: RunId::random(),
+            node,
+        };
+        let at = Standing {
+            step: Step::new(1),
+            node: 0,
+            index: 0,
+            attempt: 1,
+            remaining: 1,
+        };
+        Self::new(Arc::new(port), at)
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> &ThreadId {
+        self.port.thread()
+    }
+
+    /// The run: one input, kept over all resumes.
+    pub fn run(&self) -> &RunId {
+        self.port.run()
+    }
+
+    /// The superstep, counted over the thread's life: 1, 2, 3; a resume counts on.
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// The name of this node.
+    pub fn node(&self) -> &NodeName {
+        self.port.name(self.node)
+    }
+
+    /// The place among the tasks of this node in this superstep; 0 for all but workers.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// How often this task was tried in this call, this time included; the first is 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// How many supersteps this call may still execute, this one included.
+    pub fn remaining_steps(&self) -> u64 {
+        self.remaining
+    }
+
+    /// The task's path.
+    pub fn task(&self) -> TaskPath {
+        TaskPath::new(self.step, self.node().clone(), self.index)
+    }
+
+    /// A key for one outside effect of this task: the same over retries, resumes and machines,
+    /// another one in each round of a loop and after a fork. 32 hexadecimal digits.
+    ///
+    /// Hand it to whatever makes the effect (a payment service, a mail gateway), so that an effect
+    /// whose result was lost in a crash is not made twice.
+    pub fn idempotency_key(&self, key: &str) -> String {
+        let mut hash = blake3::Hasher::new();
+        for part in [self.thread().as_str(), &self.task().to_string(), key] {
+            hash.update(&(part.len() as u64).to_le_bytes())
+                .update(part.as_bytes());
+        }
+        hash.update(&self.port.branch().get().to_le_bytes());
+        hash.finalize().to_hex()[..32].to_owned()
+    }
+
+    /// Whether the run is to stop. A node that ends within the grace time is recorded.
+    pub fn is_cancelled(&self) -> bool {
+        self.port.is_cancelled()
+    }
+
+    /// Waits until the run is to stop.
+    pub async fn cancelled(&self) {
+        self.port.cancelled().await;
+    }
+
+    /// Sends an event of one's own to whoever listens. Not stored: a re-run sends it again.
+    ///
+    /// # Errors
+    /// [`NodeError`] if the value cannot be encoded.
+    pub async fn emit<T: Serialize + ?Sized>(
+        &self,
+        name: &str,
+        value: &T,
+    ) -> Result<(), NodeError> {
+        if !self.port.listening() {
+            return Ok(());
+        }
+        let value = rmp_serde::to_vec_named(value).map_err(NodeError::invalid)?;
+        self.send(EventKind::Custom {
+            task: self.task(),
+            name: name.to_owned(),
+            value,
+        })
+        .await;
+        Ok(())
+    }
+
+    /// Sends a piece of text as it is made: a token of a model's answer. Not stored.
+    pub async fn token(&self, text: &str) {
+        if self.port.listening() {
+            self.send(EventKind::Token {
+                task: self.task(),
+                text: text.to_owned(),
+            })
+            .await;
+        }
+    }
+
+    async fn send(&self, kind: EventKind) {
+        let event = Event {
+            epoch: self.port.epoch(),
+            seq: None,
+            kind,
+        };
+        self.port.emit(event).await;
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("thread", self.thread())
+            .field("task", &self.task())
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Detached {
+    thread: ThreadId,
+    run: RunId,
+    node: NodeName,
+}
+
+impl Port for Detached {
+    fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+    fn run(&self) -> &RunId {
+        &self.run
+    }
+    fn branch(&self) -> Branch {
+        Branch::new(0)
+    }
+    fn epoch(&self) -> Epoch {
+        Epoch::new(0)
+    }
+    fn name(&self, _: u32) -> &NodeName {
+        &self.node
+    }
+    fn emit(&self, _: Event) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+    fn listening(&self) -> bool {
+        false
+    }
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    fn cancelled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}

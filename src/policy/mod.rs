@@ -1,0 +1,14 @@
+//! Policies: layers around one call of a node.
+//!
+//! In come a call and what is further in; out comes how the call ended. A layer sees one try of
+//! one task and its outcome, never the loop, never the state, never a store.
+
+mod layer;
+mod limit;
+mod retry;
+mod timeout;
+
+pub use layer::{Call, Layer, Next};
+pub(crate) use limit::Limit;
+pub(crate) use retry::{Attempt, now_ms, tried};
+pub(crate) use timeout::Timeout;

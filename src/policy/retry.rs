@@ -1,0 +1,62 @@
+//! Trying again.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Instant, SystemTime};
+
+use futures::future::BoxFuture;
+
+use crate::node::{NodeError, Retry};
+
+/// One try, as it is recorded.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempt {
+    /// When it began, in milliseconds since 1970.
+    pub(crate) started_ms: u64,
+    /// How long it took, in microseconds.
+    pub(crate) micros: u64,
+    /// Why it failed.
+    pub(crate) error: Option<NodeError>,
+}
+
+/// Milliseconds since 1970. For people: nothing is decided by it.
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
+}
+
+/// Runs `once` until it succeeds or the retry gives up, and keeps what each try did.
+pub(crate) async fn tried<'t, T>(
+    retry: Option<&Retry>,
+    mut once: impl FnMut(u32) -> BoxFuture<'t, Result<T, NodeError>>,
+) -> (Result<T, NodeError>, Vec<Attempt>) {
+    let mut attempts = Vec::new();
+    for number in 1.. {
+        let (started_ms, started) = (now_ms(), Instant::now());
+        let ended = once(number).await;
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let error = ended.as_ref().err().cloned();
+        attempts.push(Attempt {
+            started_ms,
+            micros,
+            error,
+        });
+        let wait = match (&ended, retry) {
+            (Err(error), Some(retry)) => retry.wait(number, error, chance()),
+            _ => None,
+        };
+        match wait {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return (ended, attempts),
+        }
+    }
+    unreachable!("a task is tried at most u32::MAX times")
+}
+
+/// A number from 0 to 1, from the randomness that the standard library seeds its maps with.
+fn chance() -> f64 {
+    let bits = RandomState::new().hash_one(0u8) >> 11;
+    bits as f64 / (1u64 << 53) as f64
+}

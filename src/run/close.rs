@@ -1,0 +1,441 @@
+//! Stations 4 to 6 from the driver's side: merge, decide, write, report; and what is written when
+//! one of them fails.
+
+use super::RunError;
+use super::handle::{Progress, Run, Stage};
+use super::log::Written;
+use super::record::{self, Unstorable};
+use crate::engine::{
+    Outcome, Outcomes, Position, Reduced, RouteFault, Routed, Superstep, Taken, reduce, route,
+};
+use crate::event::EventKind;
+use crate::ids::{Seq, Step, TaskPath};
+use crate::node::NodeError;
+use crate::policy::{Attempt, now_ms};
+use crate::state::{AnyField, MergeFault, ReduceFault, State};
+use crate::store::{
+    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Status, StoredEdge, StoredError,
+};
+
+/// A task that ended well: its place, its outcome, its tries.
+pub(super) type Done<U> = (usize, Outcome<U>, Vec<Attempt>);
+
+/// What a commit says of the tasks, besides what the engine knows.
+struct Kept<S: State> {
+    step: u64,
+    outcomes: Vec<OutcomeRef>,
+    /// Fields that were written and have to be stored by value.
+    by_value: Vec<&'static dyn AnyField<S>>,
+}
+
+impl<S: State> Run<S> {
+    /// Closes a superstep of one task, whose outcome is not recorded yet.
+    pub(super) async fn close_one(
+        &mut self,
+        superstep: Superstep<S>,
+        outcome: Outcome<S::Update>,
+        attempts: &[Attempt],
+    ) -> Result<Progress, RunError> {
+        let step = superstep.step;
+        let mut kept = Kept {
+            step,
+            outcomes: Vec::new(),
+            by_value: Vec::new(),
+        };
+        if self.shared.timed {
+            let tables = self.shared.graph.tables();
+            let task = &superstep.tasks[0];
+            let check = self.log.is_some() && self.options.check_round_trip;
+            match record::outcome(tables, step, task, &outcome, attempts, check) {
+                Ok(record) => kept.outcomes.push(OutcomeRef::Inline(record)),
+                Err(fault) if self.log.is_some() => {
+                    let path = self.shared.path(step, task.node, task.index);
+                    let error = self.unstorable(step, format!("task {path}"), fault);
+                    self.stage = Stage::Open(superstep);
+                    return Err(self.broke(None, step, error).await);
+                }
+                // Without a store nothing has to be storable: the event goes without the update.
+                Err(_) => {}
+            }
+            kept.by_value = record::by_value::<S>(std::iter::once(&outcome.update));
+        }
+        self.close(superstep, Outcomes::One(outcome), kept).await
+    }
+
+    /// Closes a superstep whose outcomes are all recorded.
+    pub(super) async fn close_many(
+        &mut self,
+        mut superstep: Superstep<S>,
+    ) -> Result<Progress, RunError> {
+        let step = superstep.step;
+        let mut recorded = std::mem::take(&mut superstep.recorded);
+        recorded.sort_by_key(|(place, _)| *place);
+        let mut seqs = std::mem::take(&mut self.recorded);
+        seqs.sort_unstable();
+        let mut kept = Kept {
+            step,
+            outcomes: Vec::new(),
+            by_value: Vec::new(),
+        };
+        if self.log.is_some() {
+            kept.outcomes = seqs
+                .into_iter()
+                .map(|(_, seq)| OutcomeRef::At(seq))
+                .collect();
+            kept.by_value = record::by_value::<S>(recorded.iter().map(|(_, end)| &end.update));
+        }
+        let outcomes = recorded.into_iter().map(|(_, outcome)| outcome).collect();
+        self.close(superstep, Outcomes::Many(outcomes), kept).await
+    }
+
+    /// Decides again on the way out of a superstep that is merged.
+    pub(super) async fn route_merged(&mut self, reduced: Reduced<S>) -> Result<Progress, RunError> {
+        let kept = Kept {
+            step: reduced.step,
+            outcomes: Vec::new(),
+            by_value: Vec::new(),
+        };
+        self.decide(reduced, kept).await
+    }
+
+    async fn close(
+        &mut self,
+        superstep: Superstep<S>,
+        outcomes: Outcomes<S::Update>,
+        kept: Kept<S>,
+    ) -> Result<Progress, RunError> {
+        match reduce(superstep, outcomes) {
+            Ok(reduced) => self.decide(reduced, kept).await,
+            Err((superstep, fault)) => {
+                let error = self.merge_error(&superstep, fault);
+                self.stage = Stage::Open(superstep);
+                // The outcomes are used up: with a store they are read again, without one the run
+                // is over.
+                self.over = true;
+                Err(self.broke(inline(kept.outcomes), kept.step, error).await)
+            }
+        }
+    }
+
+    async fn decide(&mut self, reduced: Reduced<S>, kept: Kept<S>) -> Result<Progress, RunError> {
+        match route(self.shared.graph.tables(), reduced, self.shared.timed) {
+            Ok(Routed { position, taken }) => self.commit(position, &taken, kept).await,
+            Err((reduced, RouteFault { node, error })) => {
+                let error = RunError::Route {
+                    thread: self.thread().clone(),
+                    step: Step::new(reduced.step),
+                    node: node.map(|node| self.shared.port.names[node as usize].clone()),
+                    error,
+                };
+                self.stage = Stage::Merged(reduced);
+                // With a store, the next call merges the recorded outcomes again, and the state in
+                // the log is still the one before.
+                self.over = self.log.is_some();
+                Err(self.broke(inline(kept.outcomes), kept.step, error).await)
+            }
+        }
+    }
+
+    async fn commit(
+        &mut self,
+        position: Position<S>,
+        taken: &[Taken],
+        kept: Kept<S>,
+    ) -> Result<Progress, RunError> {
+        let step = kept.step;
+        let status = if position.frontier.is_empty() {
+            Status::Finished
+        } else {
+            Status::Running
+        };
+        self.executed += 1;
+        if !self.shared.timed {
+            self.stage = Stage::At(position);
+            return Ok(self.progress(step, status));
+        }
+        let tables = self.shared.graph.tables();
+        let edges = record::edges(tables, taken);
+        let inline = match kept.outcomes.first() {
+            Some(OutcomeRef::Inline(outcome)) => Some(outcome.clone()),
+            _ => None,
+        };
+        let mut seq = None;
+        if let Some(log) = &mut self.log {
+            let check = self.options.check_round_trip;
+            let stored = record::frontier(tables, &position.frontier, check)
+                .map_err(|fault| (fault, "a fan-out"))
+                .and_then(|frontier| {
+                    let values = record::values(&*position.state, &kept.by_value);
+                    values
+                        .map(|values| (frontier, values))
+                        .map_err(|fault| (fault, "a reducer"))
+                });
+            let (frontier, values) = match stored {
+                Ok(stored) => stored,
+                Err((fault, origin)) => {
+                    self.stage = Stage::At(position);
+                    self.over = true;
+                    let error = self.unstorable(step, origin.to_owned(), fault);
+                    return Err(self.broke(inline, step, error).await);
+                }
+            };
+            let commit = CommitRecord {
+                step,
+                at_ms: now_ms(),
+                outcomes: kept.outcomes,
+                values,
+                edges: edges.clone(),
+                frontier,
+                joins: Vec::new(),
+                timers: Vec::new(),
+                status,
+            };
+            for change in inline.iter().flat_map(|outcome| &outcome.changes) {
+                log.touch(change);
+            }
+            let span = tracing::debug_span!("commit", step, seq = tracing::field::Empty);
+            let state = std::sync::Arc::clone(&position.state);
+            self.stage = Stage::At(position);
+            self.over = true;
+            let written = tracing::Instrument::instrument(log.commit(commit, &state), span.clone());
+            match written.await {
+                Ok(at) => {
+                    span.record("seq", at.get());
+                    seq = Some(at);
+                }
+                Err(Written::Store(error)) => return Err(error.into()),
+                Err(Written::Unstorable(fault)) => {
+                    let error = self.unstorable(step, "the state".to_owned(), fault);
+                    return Err(self.broke(inline, step, error).await);
+                }
+            }
+            self.over = false;
+        } else {
+            self.stage = Stage::At(position);
+        }
+        if let Some(outcome) = &inline {
+            self.report_finished(seq, outcome);
+        }
+        self.report_committed(seq, step, &edges, status);
+        Ok(self.progress(step, status))
+    }
+
+    fn progress(&self, step: u64, status: Status) -> Progress {
+        match status {
+            Status::Finished => Progress::Ended(super::Ended::Finished),
+            _ => Progress::Committed(Step::new(step)),
+        }
+    }
+
+    /// Records outcomes of a superstep of several tasks, and reports them. Returns their seqs.
+    pub(super) async fn write_outcomes(
+        &mut self,
+        step: u64,
+        ends: &[Done<S::Update>],
+    ) -> Result<Vec<(usize, u64)>, RunError> {
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
+        let tables = self.shared.graph.tables();
+        let check = self.log.is_some() && self.options.check_round_trip;
+        let mut records = Vec::with_capacity(ends.len());
+        for (place, outcome, attempts) in ends {
+            let task = &superstep.tasks[*place];
+            match record::outcome(tables, step, task, outcome, attempts, check) {
+                Ok(record) => records.push(record),
+                Err(fault) if self.log.is_some() => {
+                    let path = self.shared.path(step, task.node, task.index);
+                    let error = self.unstorable(step, format!("task {path}"), fault);
+                    self.over = true;
+                    return Err(self.broke(None, step, error).await);
+                }
+                Err(_) => {}
+            }
+        }
+        let mut seqs = Vec::new();
+        if records.is_empty() {
+            return Ok(seqs);
+        }
+        let mut first = None;
+        if let Some(log) = &mut self.log {
+            self.over = true;
+            let at = log.outcomes(records.clone()).await?;
+            self.over = false;
+            let numbered = ends.iter().zip(at.get()..);
+            seqs = numbered.map(|((place, ..), seq)| (*place, seq)).collect();
+            first = Some(at.get());
+        }
+        for (number, outcome) in records.iter().enumerate() {
+            let seq = first.map(|first| Seq::new(first + number as u64));
+            self.report_finished(seq, outcome);
+        }
+        Ok(seqs)
+    }
+
+    /// Ends the call after tasks have failed; what their siblings finished is recorded.
+    pub(super) async fn failed(
+        &mut self,
+        failed: Vec<(TaskPath, NodeError, Vec<Attempt>)>,
+    ) -> Result<Progress, RunError> {
+        let step = self.state_and_step().1 + 1;
+        let tasks = failed.iter().map(|(path, _, attempts)| FailedTask {
+            node: path.task().node.as_str().to_owned(),
+            index: path.task().index,
+            attempts: attempts.iter().map(record::attempt).collect(),
+        });
+        let tasks = tasks.collect();
+        let mut failures = failed.iter().map(|(path, error, attempts)| {
+            (path.clone(), error.clone(), attempts.len().max(1) as u32)
+        });
+        let Some((task, error, attempts)) = failures.next() else {
+            unreachable!("a failure has at least one failed task")
+        };
+        let others = failures.map(|(path, error, _)| (path, error)).collect();
+        let thread = self.thread().clone();
+        let error = RunError::Node {
+            thread,
+            task,
+            attempts,
+            error,
+            others,
+        };
+        let stored = record::stored_error(&error);
+        let mut seq = None;
+        if let Some(log) = &mut self.log {
+            seq = Some(
+                log.stopped(None, step, Status::Failed, Some(stored.clone()), tasks)
+                    .await?,
+            );
+        }
+        for (path, error, attempts) in &failed {
+            self.shared.port.report(seq, || EventKind::TaskFailed {
+                task: path.clone(),
+                attempts: attempts.len().max(1) as u32,
+                error: crate::event::ErrorText {
+                    class: error.class().name().to_owned(),
+                    message: error.full(),
+                },
+            });
+        }
+        self.report_failed(seq, step, &stored);
+        Err(error)
+    }
+
+    /// Ends the call after a merge, a decision or an encoding has failed: an outcome that was not
+    /// recorded yet is written alone. Gives the error back, or the store's own.
+    async fn broke(
+        &mut self,
+        outcome: Option<OutcomeRecord>,
+        step: u64,
+        error: RunError,
+    ) -> RunError {
+        let stored = record::stored_error(&error);
+        let mut seq = None;
+        if let Some(log) = &mut self.log {
+            let stopped = log.stopped(
+                outcome,
+                step,
+                Status::Failed,
+                Some(stored.clone()),
+                Vec::new(),
+            );
+            match stopped.await {
+                Ok(at) => seq = Some(at),
+                Err(error) => return error.into(),
+            }
+        }
+        self.report_failed(seq, step, &stored);
+        error
+    }
+
+    fn unstorable(&self, step: u64, origin: String, (field, error): Unstorable) -> RunError {
+        let (thread, step) = (self.thread().clone(), Step::new(step));
+        RunError::Encode {
+            thread,
+            step,
+            origin,
+            field,
+            error,
+        }
+    }
+
+    fn merge_error(&self, superstep: &Superstep<S>, fault: MergeFault) -> RunError {
+        let thread = self.thread().clone();
+        let step = Step::new(superstep.step);
+        let path = |place: usize| {
+            let task = &superstep.tasks[place];
+            self.shared.path(superstep.step, task.node, task.index)
+        };
+        match fault {
+            MergeFault::Conflict {
+                field,
+                first,
+                second,
+            } => RunError::Conflict {
+                thread,
+                field,
+                first: path(first),
+                second: path(second),
+            },
+            fault => reduce_error(thread, step, fault),
+        }
+    }
+
+    fn report_finished(&self, seq: Option<Seq>, outcome: &OutcomeRecord) {
+        self.shared
+            .port
+            .report(seq, || record::task_finished(outcome));
+    }
+
+    fn report_committed(&self, seq: Option<Seq>, step: u64, edges: &[StoredEdge], status: Status) {
+        self.shared
+            .port
+            .report(seq, || record::committed(step, edges));
+        if status == Status::Finished {
+            self.shared.port.report(seq, || EventKind::Ended {
+                status: status.to_string(),
+                step: Step::new(step),
+                error: None,
+            });
+        }
+    }
+
+    fn report_failed(&self, seq: Option<Seq>, step: u64, error: &StoredError) {
+        self.shared.port.report(seq, || EventKind::Ended {
+            status: Status::Failed.to_string(),
+            step: Step::new(step - 1),
+            error: Some(record::error_text(error)),
+        });
+    }
+}
+
+/// The error of a merge that names no second task.
+pub(super) fn reduce_error(
+    thread: crate::ids::ThreadId,
+    step: Step,
+    fault: MergeFault,
+) -> RunError {
+    let (field, panicked, fault) = match fault {
+        MergeFault::Refused { field, fault } => (field, false, fault),
+        MergeFault::Panicked { field, message } => (field, true, ReduceFault::new(message)),
+        MergeFault::Conflict { field, .. } => (
+            field,
+            false,
+            ReduceFault::new("two updates of one boundary write it"),
+        ),
+    };
+    RunError::Reduce {
+        thread,
+        step,
+        field,
+        panicked,
+        fault,
+    }
+}
+
+fn inline(outcomes: Vec<OutcomeRef>) -> Option<OutcomeRecord> {
+    match outcomes.into_iter().next() {
+        Some(OutcomeRef::Inline(outcome)) => Some(outcome),
+        _ => None,
+    }
+}

@@ -1,0 +1,364 @@
+//! Why a run failed.
+
+use std::fmt;
+
+use crate::ids::{NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::node::{ErrorClass, NodeError};
+use crate::state::{CodecError, ReduceFault};
+use crate::store::{Status, StoreError};
+
+/// Why a run failed. With a store, everything that had finished is kept, the thread says that it
+/// failed, and `Command::go_on` tries again what is left.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Tasks failed for good. What their siblings finished is recorded.
+    Node {
+        /// The thread.
+        thread: ThreadId,
+        /// The first failed task in path order.
+        task: TaskPath,
+        /// How often it was tried.
+        attempts: u32,
+        /// Its last error.
+        error: NodeError,
+        /// The other failed tasks of the superstep.
+        others: Vec<(TaskPath, NodeError)>,
+    },
+    /// Two tasks of one superstep wrote a field that takes one writer. Nothing of it is committed.
+    Conflict {
+        /// The thread.
+        thread: ThreadId,
+        /// The field.
+        field: &'static str,
+        /// The first writer.
+        first: TaskPath,
+        /// The second writer.
+        second: TaskPath,
+    },
+    /// A reducer refused or panicked. Nothing of the superstep is committed.
+    Reduce {
+        /// The thread.
+        thread: ThreadId,
+        /// The superstep; the last closed one where an input was refused.
+        step: Step,
+        /// The field.
+        field: &'static str,
+        /// Whether it panicked.
+        panicked: bool,
+        /// Why.
+        fault: ReduceFault,
+    },
+    /// A decision (a branch, or the payloads of a fan-out) failed. The nodes are not run again.
+    Route {
+        /// The thread.
+        thread: ThreadId,
+        /// The superstep.
+        step: Step,
+        /// The node whose way out was to be decided; none for the start.
+        node: Option<NodeName>,
+        /// Why.
+        error: NodeError,
+    },
+    /// A value cannot be stored. Nothing of the superstep is committed.
+    Encode {
+        /// The thread.
+        thread: ThreadId,
+        /// The superstep.
+        step: Step,
+        /// Where the value came from: a task, the input, or a payload.
+        origin: String,
+        /// The field, or the payload's type.
+        field: String,
+        /// Why.
+        error: CodecError,
+    },
+    /// The store refused or failed.
+    Store(StoreError),
+    /// A new input came while a superstep is open.
+    Unfinished {
+        /// The thread.
+        thread: ThreadId,
+        /// How it stands.
+        status: Status,
+        /// The open superstep.
+        step: Step,
+    },
+    /// There is no such thread.
+    NotFound {
+        /// The thread.
+        thread: ThreadId,
+    },
+    /// There is no such checkpoint.
+    NoCheckpoint {
+        /// The thread.
+        thread: ThreadId,
+        /// What was asked for.
+        seq: Seq,
+    },
+    /// The first input of a thread lacks a required field.
+    MissingInput {
+        /// The field.
+        field: &'static str,
+    },
+    /// The thread belongs to another graph.
+    OtherGraph {
+        /// The thread.
+        thread: ThreadId,
+        /// The graph that it was written by.
+        stored: String,
+        /// The graph that was to run it.
+        graph: String,
+    },
+    /// A stored field does not fit the program's.
+    SchemaMismatch {
+        /// The thread.
+        thread: ThreadId,
+        /// The checkpoint.
+        at: Seq,
+        /// The field, or the payload's worker.
+        field: String,
+        /// What is stored.
+        stored: String,
+        /// What the program has.
+        program: String,
+    },
+    /// The stored frontier names a node that the graph does not have.
+    UnknownNode {
+        /// The thread.
+        thread: ThreadId,
+        /// The checkpoint.
+        at: Seq,
+        /// The stored name.
+        node: String,
+        /// The names that the graph has.
+        known: Vec<NodeName>,
+    },
+    /// Every process that takes up this superstep dies of it.
+    Poison {
+        /// The thread.
+        thread: ThreadId,
+        /// The superstep.
+        step: Step,
+        /// How often it was taken over.
+        takeovers: u32,
+    },
+    /// The run was given up for a later input and has no end of its own.
+    Superseded {
+        /// The thread.
+        thread: ThreadId,
+        /// The run.
+        run: RunId,
+    },
+    /// The runtime ended under the run. What was recorded is kept.
+    Interrupted {
+        /// The thread.
+        thread: ThreadId,
+        /// What the runtime said.
+        error: NodeError,
+    },
+    /// The handle has failed before; take the thread up again.
+    Over {
+        /// The thread.
+        thread: ThreadId,
+    },
+}
+
+impl RunError {
+    /// The class under which the error is stored and shown.
+    pub fn class(&self) -> &'static str {
+        match self {
+            RunError::Node { error, .. } | RunError::Route { error, .. } => error.class().name(),
+            RunError::Conflict { .. } => "conflict",
+            RunError::Reduce { panicked: true, .. } => ErrorClass::Panicked.name(),
+            RunError::Reduce { .. } => "refused",
+            RunError::Encode { .. } => "serialization",
+            RunError::Store(_) => "store",
+            RunError::Unfinished { .. } => "unfinished",
+            RunError::NotFound { .. } => "not_found",
+            RunError::NoCheckpoint { .. } => "no_checkpoint",
+            RunError::MissingInput { .. } => "missing_input",
+            RunError::OtherGraph { .. } => "other_graph",
+            RunError::SchemaMismatch { .. } => "schema_mismatch",
+            RunError::UnknownNode { .. } => "unknown_node",
+            RunError::Poison { .. } => "poison",
+            RunError::Superseded { .. } => "superseded",
+            RunError::Interrupted { .. } => "interrupted",
+            RunError::Over { .. } => "over",
+        }
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Node {
+                thread,
+                task,
+                attempts,
+                error,
+                others,
+            } => {
+                write!(
+                    f,
+                    "node \"{}\" failed (thread {thread}, task {task}, ",
+                    task.task().node
+                )?;
+                match attempts {
+                    1 => write!(f, "1 try): ")?,
+                    tries => write!(f, "{tries} tries): ")?,
+                }
+                f.write_str(&error.full())?;
+                for (task, error) in others {
+                    write!(f, "\nalso failed: task {task}: {}", error.full())?;
+                }
+                Ok(())
+            }
+            RunError::Conflict {
+                thread,
+                field,
+                first,
+                second,
+            } => write!(
+                f,
+                "field \"{field}\" was written by \"{}\" (task {first}) and by \"{}\" (task {second}) in one superstep of thread {thread}, and its reducer takes one writer: give the field a reducer, or order the nodes",
+                first.task().node,
+                second.task().node
+            ),
+            RunError::Reduce {
+                thread,
+                step,
+                field,
+                panicked,
+                fault,
+            } => {
+                let what = if *panicked { "panicked" } else { "refused" };
+                write!(
+                    f,
+                    "the reducer of field \"{field}\" {what} (thread {thread}, superstep {step}): {fault}"
+                )
+            }
+            RunError::Route {
+                thread,
+                step,
+                node,
+                error,
+            } => {
+                match node {
+                    Some(node) => write!(f, "the way out of node \"{node}\" could not be decided")?,
+                    None => write!(f, "what runs first could not be decided")?,
+                }
+                write!(f, " (thread {thread}, superstep {step}): {}", error.full())
+            }
+            RunError::Encode {
+                thread,
+                step,
+                origin,
+                field,
+                error,
+            } => {
+                write!(
+                    f,
+                    "{origin} gave a value for \"{field}\" that cannot be stored (thread {thread}, superstep {step}): {error}"
+                )
+            }
+            RunError::Store(error) => error.fmt(f),
+            RunError::Unfinished {
+                thread,
+                status,
+                step,
+            } => write!(
+                f,
+                "thread {thread} is {status} inside superstep {step}: go on with it, or abandon it to start anew"
+            ),
+            RunError::NotFound { thread } => write!(f, "there is no thread {thread}"),
+            RunError::NoCheckpoint { thread, seq } => {
+                write!(
+                    f,
+                    "thread {thread} has no checkpoint {seq}: its history lists those it has"
+                )
+            }
+            RunError::MissingInput { field } => {
+                write!(
+                    f,
+                    "the first input of a thread must set the required field \"{field}\""
+                )
+            }
+            RunError::OtherGraph {
+                thread,
+                stored,
+                graph,
+            } => {
+                write!(
+                    f,
+                    "thread {thread} belongs to graph \"{stored}\", not to \"{graph}\""
+                )
+            }
+            RunError::SchemaMismatch {
+                thread,
+                at,
+                field,
+                stored,
+                program,
+            } => write!(
+                f,
+                "\"{field}\" of thread {thread} does not fit this program (checkpoint {at}).\nstored:  {stored}\nprogram: {program}\nThe thread is untouched: an older program can still open it"
+            ),
+            RunError::UnknownNode {
+                thread,
+                at,
+                node,
+                known,
+            } => {
+                let known: Vec<_> = known.iter().map(|name| format!("\"{name}\"")).collect();
+                write!(
+                    f,
+                    "thread {thread} is to go on at node \"{node}\" (checkpoint {at}), which this graph does not have; it has {}",
+                    known.join(", ")
+                )
+            }
+            RunError::Poison {
+                thread,
+                step,
+                takeovers,
+            } => write!(
+                f,
+                "superstep {step} of thread {thread} was taken up {takeovers} times after a crash, and not once survived: find out what kills the process, then go on with the thread"
+            ),
+            RunError::Superseded { thread, run } => {
+                write!(
+                    f,
+                    "run {run} of thread {thread} was given up for a later input"
+                )
+            }
+            RunError::Interrupted { thread, error } => {
+                write!(
+                    f,
+                    "the run of thread {thread} was ended from outside: {error}"
+                )
+            }
+            RunError::Over { thread } => {
+                write!(
+                    f,
+                    "this run of thread {thread} has failed before: take the thread up again"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RunError::Node { error, .. } | RunError::Route { error, .. } => error.inner().source(),
+            RunError::Store(error) => std::error::Error::source(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        RunError::Store(error)
+    }
+}

@@ -1,0 +1,454 @@
+//! Station 3, execute: the tasks of a superstep, through their policies.
+//!
+//! In come tasks, out come their ends as they happen. One task runs where the driver runs. Several
+//! are drawn from one queue by about twice as many runners as there are workers; a body that
+//! waits is moved to a task of its own, so that it holds back nothing behind it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+use tracing::Instrument;
+
+use super::port::RunPort;
+use super::{Cancel, RunOptions};
+use crate::engine::{Ended, Outcome, Task};
+use crate::event::EventKind;
+use crate::graph::Graph;
+use crate::ids::{Step, TaskPath};
+use crate::node::{Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing};
+use crate::policy::{Attempt, Call, Layer, Limit, Next, Timeout, tried};
+use crate::state::{Snapshot, State, panic_message};
+
+/// The layers of each node: none for one that has no policy, where nothing else is set either.
+pub(crate) type Layers = Arc<[Option<Arc<[Arc<dyn Layer>]>>]>;
+
+/// Puts together the layers of each node. A limit of a node holds for all runs that share this.
+pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers {
+    let one = |policy: &Policy| {
+        let mut layers: Vec<Arc<dyn Layer>> = options.layers.clone();
+        if let Some(tasks) = policy.concurrency {
+            layers.push(Arc::new(Limit::new(tasks)));
+        }
+        if let Some(time) = policy.timeout {
+            layers.push(Arc::new(Timeout(time)));
+        }
+        let plain = layers.is_empty() && policy.retry.is_none() && !policy.blocking;
+        (!plain).then(|| layers.into())
+    };
+    graph
+        .tables()
+        .nodes
+        .iter()
+        .map(|node| one(&node.policy))
+        .collect()
+}
+
+/// What all tasks of a run share.
+pub(crate) struct Shared<S: State> {
+    pub(crate) graph: Graph<S>,
+    pub(crate) layers: Layers,
+    pub(crate) port: Arc<RunPort>,
+    pub(crate) limit: Option<Arc<dyn Layer>>,
+    /// Whether tries are timed: where somebody will read it.
+    pub(crate) timed: bool,
+}
+
+/// One superstep, as its tasks see it.
+pub(crate) struct Scene<S> {
+    pub(crate) step: u64,
+    pub(crate) before: Arc<S>,
+    pub(crate) remaining: u64,
+}
+
+impl<S> Scene<S> {
+    pub(crate) fn standing(&self, node: u32, index: u32, attempt: u32) -> Standing {
+        Standing {
+            step: Step::new(self.step),
+            node,
+            index,
+            attempt,
+            remaining: self.remaining,
+        }
+    }
+}
+
+impl<S> Clone for Scene<S> {
+    fn clone(&self) -> Self {
+        Self {
+            before: Arc::clone(&self.before),
+            ..*self
+        }
+    }
+}
+
+/// How a task ended.
+pub(crate) struct TaskEnd<U> {
+    pub(crate) result: Result<Outcome<U>, NodeError>,
+    pub(crate) attempts: Vec<Attempt>,
+}
+
+impl<S: State> Shared<S> {
+    fn context(&self, at: Standing) -> Context {
+        Context::new(Arc::clone(&self.port) as Arc<dyn Port>, at)
+    }
+
+    pub(crate) fn path(&self, step: u64, node: u32, index: u32) -> TaskPath {
+        TaskPath::new(
+            Step::new(step),
+            self.port.names[node as usize].clone(),
+            index,
+        )
+    }
+
+    /// Whether a task can be called directly: no policy, no layer, nothing to time or to trace.
+    pub(crate) fn plain(&self, node: u32) -> bool {
+        !self.timed
+            && self.limit.is_none()
+            && self.layers[node as usize].is_none()
+            && !tracing::enabled!(tracing::Level::DEBUG)
+    }
+
+    /// Calls a body once. A panic on the way to its future is its error.
+    pub(crate) fn call(
+        &self,
+        before: &Arc<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+    ) -> BoxFuture<'static, Result<Returned<S::Update>, NodeError>> {
+        let cx = self.context(at);
+        let state = Snapshot::shared(Arc::clone(before));
+        let body = &self.graph.tables().node(at.node).body;
+        catch_unwind(AssertUnwindSafe(|| body.call(payload, state, cx)))
+            .unwrap_or_else(|panic| Box::pin(std::future::ready(Err(panicked(&*panic)))))
+    }
+
+    /// Runs a task through its policies, to its end.
+    pub(crate) async fn run_task(
+        self: Arc<Self>,
+        scene: Scene<S>,
+        node: u32,
+        index: u32,
+        payload: Option<Payload>,
+    ) -> TaskEnd<S::Update> {
+        let entry = self.graph.tables().node(node);
+        let layers = self.layers[node as usize].clone().unwrap_or_default();
+        let layers: Arc<[Arc<dyn Layer>]> = match &self.limit {
+            Some(limit) => std::iter::once(Arc::clone(limit))
+                .chain(layers.iter().cloned())
+                .collect(),
+            None => layers,
+        };
+        let job = (node, index, payload.as_ref());
+        let once = |attempt| self.try_once(&scene, job, &layers, attempt).boxed();
+        let (ended, attempts) = tried(entry.policy.retry.as_ref(), once).await;
+        let result = self.tolerated(node, payload.as_ref(), ended);
+        TaskEnd { result, attempts }
+    }
+
+    async fn try_once(
+        &self,
+        scene: &Scene<S>,
+        (node, index, payload): (u32, u32, Option<&Payload>),
+        layers: &[Arc<dyn Layer>],
+        attempt: u32,
+    ) -> Result<Returned<S::Update>, NodeError> {
+        let path = self.path(scene.step, node, index);
+        let at = scene.standing(node, index, attempt);
+        let span = tracing::debug_span!("task", task = %path, attempt);
+        self.port.report(None, || EventKind::TaskStarted {
+            task: path.clone(),
+            attempt,
+        });
+        let slot = Mutex::new(None);
+        let body = Box::pin(async {
+            let returned = if self.graph.tables().node(node).policy.blocking {
+                self.call_blocking(&scene.before, at, payload).await
+            } else {
+                guarded(self.call(&scene.before, at, payload)).await
+            };
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned?);
+            Ok(())
+        });
+        let call = Call {
+            task: path,
+            attempt,
+        };
+        let next = Next::new(layers, body);
+        // A layer may panic too: that is the task's error, like a body's.
+        let called = AssertUnwindSafe(next.run(&call).instrument(span))
+            .catch_unwind()
+            .await;
+        match called {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(error),
+            Err(panic) => return Err(panicked(&*panic)),
+        }
+        slot.into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ok_or_else(|| {
+                NodeError::invalid("a layer said that the call went well, but the node was not run")
+            })
+    }
+
+    async fn call_blocking(
+        &self,
+        before: &Arc<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+    ) -> Result<Returned<S::Update>, NodeError> {
+        // The body is called on the other thread: it may block before its first await.
+        let cx = self.context(at);
+        let state = Snapshot::shared(Arc::clone(before));
+        let body = Arc::clone(&self.graph.tables().node(at.node).body);
+        let payload = payload.cloned();
+        let handle = tokio::runtime::Handle::current();
+        let joined = tokio::task::spawn_blocking(move || {
+            let call = || handle.block_on(body.call(payload.as_ref(), state, cx));
+            catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+        });
+        joined
+            .await
+            .unwrap_or_else(|error| Err(NodeError::transient(error)))
+    }
+
+    /// Applies the worker's own rule for failed tasks.
+    pub(crate) fn tolerated(
+        &self,
+        node: u32,
+        payload: Option<&Payload>,
+        ended: Result<Returned<S::Update>, NodeError>,
+    ) -> Result<Outcome<S::Update>, NodeError> {
+        let error = match ended {
+            Ok(Returned { update, exit }) => {
+                return Ok(Outcome {
+                    update,
+                    ended: Ended::Exit(exit),
+                });
+            }
+            Err(error) => error,
+        };
+        let (Some(tolerate), Some(payload)) = (&self.graph.tables().node(node).tolerate, payload)
+        else {
+            return Err(error);
+        };
+        match catch_unwind(AssertUnwindSafe(|| tolerate(payload, &error))) {
+            Ok(Some(update)) => Ok(Outcome {
+                update,
+                ended: Ended::Tolerated,
+            }),
+            Ok(None) => Err(error),
+            Err(panic) => Err(panicked(&*panic)),
+        }
+    }
+}
+
+/// Awaits a call; a panic inside is its error.
+pub(crate) async fn guarded<U>(
+    call: BoxFuture<'static, Result<Returned<U>, NodeError>>,
+) -> Result<Returned<U>, NodeError> {
+    match AssertUnwindSafe(call).catch_unwind().await {
+        Ok(ended) => ended,
+        Err(panic) => Err(panicked(&*panic)),
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
+    NodeError::new(
+        ErrorClass::Panicked,
+        format!("it panicked: {}", panic_message(panic)),
+    )
+}
+
+/// The tasks of a superstep that several runners draw from.
+pub(crate) struct Queue<S: State> {
+    shared: Arc<Shared<S>>,
+    scene: Scene<S>,
+    jobs: Vec<Job>,
+    next: AtomicUsize,
+    /// Set when nothing more may start: a task failed, or the run stops.
+    closed: AtomicBool,
+    /// Asked when what still runs is to be dropped.
+    cut: Cancel,
+}
+
+/// A task to run, by its place in the superstep.
+pub(crate) struct Job {
+    place: usize,
+    node: u32,
+    index: u32,
+    payload: Option<Payload>,
+}
+
+impl Job {
+    pub(crate) fn new(place: usize, task: &Task) -> Self {
+        Self {
+            place,
+            node: task.node,
+            index: task.index,
+            payload: task.payload.clone(),
+        }
+    }
+}
+
+/// Ends of tasks, by place.
+pub(crate) type Ends<U> = Vec<(usize, TaskEnd<U>)>;
+
+/// The running tasks of a superstep. Dropping it drops the tasks.
+pub(crate) struct Crowd<S: State> {
+    queue: Arc<Queue<S>>,
+    ends: mpsc::UnboundedReceiver<Ends<S::Update>>,
+}
+
+impl<S: State> Drop for Crowd<S> {
+    fn drop(&mut self) {
+        self.close();
+        self.queue.cut.cancel();
+    }
+}
+
+impl<S: State> Crowd<S> {
+    /// Starts the tasks.
+    pub(crate) fn start(shared: Arc<Shared<S>>, scene: Scene<S>, jobs: Vec<Job>) -> Self {
+        let (sender, ends) = mpsc::unbounded_channel();
+        let workers = tokio::runtime::Handle::current().metrics().num_workers();
+        let runners = jobs.len().min(2 * workers.max(1));
+        let queue = Arc::new(Queue {
+            shared,
+            scene,
+            jobs,
+            next: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            cut: Cancel::new(),
+        });
+        for _ in 0..runners {
+            tokio::spawn(Arc::clone(&queue).draw(sender.clone()));
+        }
+        Self { queue, ends }
+    }
+
+    /// Lets nothing more start.
+    pub(crate) fn close(&self) {
+        self.queue.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// The next ends; none when nothing runs any more.
+    pub(crate) async fn next(&mut self) -> Option<Ends<S::Update>> {
+        let mut ends = self.ends.recv().await?;
+        while let Ok(more) = self.ends.try_recv() {
+            ends.extend(more);
+        }
+        Some(ends)
+    }
+}
+
+impl<S: State> Queue<S> {
+    async fn draw(self: Arc<Self>, sender: mpsc::UnboundedSender<Ends<S::Update>>) {
+        let mut done = Vec::new();
+        while !self.closed.load(Ordering::SeqCst) {
+            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            match self.begin(job) {
+                Ok(end) => {
+                    if end.result.is_err() {
+                        self.closed.store(true, Ordering::SeqCst);
+                    }
+                    done.push((job.place, end));
+                    // Where ends are recorded, each is reported at once; else all together.
+                    if self.shared.timed {
+                        let _ = sender.send(std::mem::take(&mut done));
+                    }
+                }
+                Err(waiting) => {
+                    tokio::spawn(Arc::clone(&self).finish(job.place, waiting, sender.clone()));
+                }
+            }
+        }
+        if !done.is_empty() {
+            let _ = sender.send(done);
+        }
+    }
+
+    /// Starts a task; gives its end, or its future where it waits for something.
+    fn begin(
+        self: &Arc<Self>,
+        job: &Job,
+    ) -> Result<TaskEnd<S::Update>, BoxFuture<'static, TaskEnd<S::Update>>> {
+        let shared = &self.shared;
+        if !shared.plain(job.node) {
+            let run = Arc::clone(shared).run_task(
+                self.scene.clone(),
+                job.node,
+                job.index,
+                job.payload.clone(),
+            );
+            let mut run: BoxFuture<'static, _> = Box::pin(run);
+            return match poll_once(&mut run) {
+                Ok(Poll::Ready(end)) => Ok(end),
+                Ok(Poll::Pending) => Err(run),
+                Err(panic) => Ok(TaskEnd {
+                    result: Err(panic),
+                    attempts: Vec::new(),
+                }),
+            };
+        }
+        let mut call = shared.call(
+            &self.scene.before,
+            self.scene.standing(job.node, job.index, 1),
+            job.payload.as_ref(),
+        );
+        let ended = match poll_once(&mut call) {
+            Ok(Poll::Ready(ended)) => ended,
+            Err(panic) => Err(panic),
+            Ok(Poll::Pending) => {
+                let (shared, node, payload) = (Arc::clone(shared), job.node, job.payload.clone());
+                return Err(Box::pin(async move {
+                    let ended = guarded(call).await;
+                    let result = shared.tolerated(node, payload.as_ref(), ended);
+                    TaskEnd {
+                        result,
+                        attempts: Vec::new(),
+                    }
+                }));
+            }
+        };
+        // The body is dropped before its end is reported, and its snapshot with it: then the merge
+        // need not clone the state.
+        drop(call);
+        let result = shared.tolerated(job.node, job.payload.as_ref(), ended);
+        Ok(TaskEnd {
+            result,
+            attempts: Vec::new(),
+        })
+    }
+
+    async fn finish(
+        self: Arc<Self>,
+        place: usize,
+        waiting: BoxFuture<'static, TaskEnd<S::Update>>,
+        sender: mpsc::UnboundedSender<Ends<S::Update>>,
+    ) {
+        tokio::select! {
+            end = waiting => {
+                if end.result.is_err() {
+                    self.closed.store(true, Ordering::SeqCst);
+                }
+                let _ = sender.send(vec![(place, end)]);
+            }
+            () = self.cut.cancelled() => {}
+        }
+    }
+}
+
+/// Polls a future once, without a way to be woken: whoever gets the pending future polls it again.
+fn poll_once<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Result<Poll<T>, NodeError> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(&mut cx)))
+        .map_err(|panic| panicked(&*panic))
+}

@@ -1,0 +1,356 @@
+//! Station 6, commit: what a claimed thread writes.
+//!
+//! In come records of the run, out goes one atomic write for each boundary. It keeps what a writer
+//! has to know (epoch, head, next seq, segments) and never decides what runs.
+
+use std::sync::Arc;
+
+use super::RunError;
+use super::base::Segments;
+use super::load::{self, Loaded};
+use super::options::Busy;
+use super::record::{self, Unstorable};
+use crate::graph::Graph;
+use crate::ids::{Branch, RunId, Seq, ThreadId};
+use crate::policy::now_ms;
+use crate::state::State;
+use crate::store::{
+    BaseRecord, CheckpointStore, Claim, CommitRecord, FailedTask, Head, InputRecord, OutcomeRecord,
+    Record, RunRow, StartedRecord, Status, StoppedRecord, StoreError, StoredBase, StoredChange,
+    StoredError, Take, Write,
+};
+
+/// A claimed thread, for writing. Gives the claim back when it is dropped.
+pub(crate) struct Log<S: State> {
+    store: Arc<dyn CheckpointStore>,
+    graph: Graph<S>,
+    thread: ThreadId,
+    claim: Claim,
+    head: Option<Head>,
+    next: Seq,
+    segments: Segments,
+    since_base: u32,
+    base_every: u32,
+    /// Whether the next boundary must write the schema and a base.
+    fresh: bool,
+    row: Option<(RunId, RunRow)>,
+}
+
+impl<S: State> Drop for Log<S> {
+    fn drop(&mut self) {
+        self.store.release(&self.thread, self.claim.epoch);
+    }
+}
+
+impl<S: State> Log<S> {
+    /// Claims a thread.
+    pub(crate) async fn claim(
+        store: Arc<dyn CheckpointStore>,
+        graph: Graph<S>,
+        thread: ThreadId,
+        busy: Busy,
+        base_every: u32,
+    ) -> Result<Self, StoreError> {
+        let claim = match busy {
+            Busy::Refuse => store.claim(&thread, Take::IfFree).await?,
+            Busy::Replace => store.claim(&thread, Take::Replace).await?,
+            Busy::Wait(time) => wait(&*store, &thread, time).await?,
+        };
+        let (head, next) = (claim.head.clone(), claim.next);
+        Ok(Self {
+            store,
+            graph,
+            thread,
+            claim,
+            head,
+            next,
+            segments: Segments::default(),
+            since_base: 0,
+            base_every,
+            fresh: true,
+            row: None,
+        })
+    }
+
+    pub(crate) fn claimed(&self) -> &Claim {
+        &self.claim
+    }
+
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    pub(crate) fn seq(&self) -> Option<Seq> {
+        self.head.as_ref().map(|head| head.seq)
+    }
+
+    /// Reads the position at the head.
+    pub(crate) async fn load(&mut self) -> Result<Option<Loaded<S>>, RunError> {
+        let Some(head) = &self.head else {
+            return Ok(None);
+        };
+        let mut loaded = load::load(
+            &*self.store,
+            self.graph.tables(),
+            &self.thread,
+            head,
+            head.seq,
+        )
+        .await?;
+        self.segments = std::mem::take(&mut loaded.segments);
+        self.since_base = loaded.since_base;
+        self.fresh = loaded.schema_changed;
+        Ok(Some(loaded))
+    }
+
+    pub(crate) async fn run_row(&self, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        self.store.run(&self.thread, run).await
+    }
+
+    /// Says under which run what follows is written, where it is one that goes on.
+    pub(crate) fn go_on_with(&mut self, run: RunId, row: RunRow) {
+        self.row = Some((run, row));
+    }
+
+    /// Writes an accepted input, which moves the head. Returns its seq.
+    pub(crate) async fn input(
+        &mut self,
+        run: &RunId,
+        input: InputRecord,
+        state: &S,
+    ) -> Result<Seq, Written> {
+        let fresh = self.fresh;
+        for change in input.settled.iter().chain(&input.update) {
+            self.touch(change);
+        }
+        let seq = if fresh { self.next.next() } else { self.next };
+        let (step, status) = (input.step, input.status);
+        let end = (status == Status::Finished).then_some(seq);
+        self.row = Some((
+            run.clone(),
+            RunRow {
+                input: seq,
+                end,
+                status,
+            },
+        ));
+        self.boundary(Record::Input(input), step, status, run.as_str(), state)
+            .await
+    }
+
+    /// Writes a closed superstep, which moves the head. Returns its seq.
+    pub(crate) async fn commit(&mut self, commit: CommitRecord, state: &S) -> Result<Seq, Written> {
+        let (step, status) = (commit.step, commit.status);
+        let run = self
+            .head
+            .as_ref()
+            .map(|head| head.run.clone())
+            .unwrap_or_default();
+        self.boundary(Record::Commit(commit), step, status, &run, state)
+            .await
+    }
+
+    /// Notes what an update does to fields whose old items a base may refer to.
+    pub(crate) fn touch(&mut self, change: &StoredChange) {
+        if change.base != StoredBase::Keep {
+            self.segments.touch::<S>(&change.field);
+        }
+    }
+
+    async fn boundary(
+        &mut self,
+        record: Record,
+        step: u64,
+        status: Status,
+        run: &str,
+        state: &S,
+    ) -> Result<Seq, Written> {
+        let mut records = Vec::with_capacity(3);
+        let mut schema = self.head.as_ref().map_or(self.next, |head| head.schema);
+        let mut seq = self.next;
+        if self.fresh {
+            schema = seq;
+            records.push(Record::Schema(load::schema(self.graph.tables())));
+            seq = seq.next();
+        }
+        records.push(record);
+        let mut base = self.head.as_ref().map_or(seq, |head| head.base);
+        let mut segments = Vec::new();
+        self.since_base += 1;
+        if self.fresh || self.since_base >= self.base_every {
+            let (fields, fresh) = self.segments.cut(state).map_err(Written::Unstorable)?;
+            records.push(Record::Base(BaseRecord {
+                at: seq.get(),
+                fields,
+            }));
+            segments = fresh;
+            base = seq.next();
+            self.since_base = 0;
+        }
+        let now = now_ms();
+        let view = &self.graph.tables().view;
+        let head = Head {
+            graph: view.name.clone(),
+            fingerprint: self.graph.fingerprint(),
+            run: run.to_owned(),
+            branch: self.branch(),
+            seq,
+            step,
+            base,
+            schema,
+            status,
+            created_ms: self.head.as_ref().map_or(now, |head| head.created_ms),
+            updated_ms: now,
+        };
+        let row = self.end_of_run(&head);
+        self.append(records, segments, head, row).await?;
+        self.fresh = false;
+        Ok(seq)
+    }
+
+    /// Writes ends of tasks of the open superstep. Returns the seq of the first.
+    pub(crate) async fn outcomes(
+        &mut self,
+        outcomes: Vec<OutcomeRecord>,
+    ) -> Result<Seq, StoreError> {
+        let first = self.next;
+        for change in outcomes.iter().flat_map(|outcome| &outcome.changes) {
+            self.touch(change);
+        }
+        let records = outcomes.into_iter().map(Record::Outcome).collect();
+        self.inside(records, Status::Running).await?;
+        Ok(first)
+    }
+
+    /// Writes that an open superstep is taken up again.
+    pub(crate) async fn started(&mut self, step: u64, takeover: u32) -> Result<Seq, StoreError> {
+        let seq = self.next;
+        let started = StartedRecord {
+            step,
+            takeover,
+            at_ms: now_ms(),
+        };
+        self.inside(vec![Record::Started(started)], Status::Running)
+            .await?;
+        Ok(seq)
+    }
+
+    /// Writes that the call ends inside a superstep, with an outcome that was not written yet.
+    pub(crate) async fn stopped(
+        &mut self,
+        outcome: Option<OutcomeRecord>,
+        step: u64,
+        status: Status,
+        error: Option<StoredError>,
+        failed: Vec<FailedTask>,
+    ) -> Result<Seq, StoreError> {
+        let mut records: Vec<Record> = outcome.into_iter().map(Record::Outcome).collect();
+        let stopped = StoppedRecord {
+            step,
+            at_ms: now_ms(),
+            status,
+            error,
+            failed,
+        };
+        records.push(Record::Stopped(stopped));
+        let seq = Seq::new(self.next.get() + records.len() as u64 - 1);
+        self.inside(records, status).await?;
+        Ok(seq)
+    }
+
+    /// Writes records that do not move the head.
+    async fn inside(&mut self, records: Vec<Record>, status: Status) -> Result<(), StoreError> {
+        let Some(head) = &self.head else {
+            return Ok(());
+        };
+        let head = Head {
+            status,
+            updated_ms: now_ms(),
+            ..head.clone()
+        };
+        let row = self.end_of_run(&head);
+        self.append(records, Vec::new(), head, row).await
+    }
+
+    /// The run's row, where it changes: at its input, at its end, when it stops or goes on.
+    fn end_of_run(&mut self, head: &Head) -> Option<(RunId, RunRow)> {
+        let (run, row) = self.row.as_mut()?;
+        let end = (head.status == Status::Finished).then_some(head.seq);
+        let is_input = row.input == head.seq;
+        if row.status == head.status && row.end == end && !is_input {
+            return None;
+        }
+        row.status = head.status;
+        row.end = end;
+        Some((run.clone(), row.clone()))
+    }
+
+    async fn append(
+        &mut self,
+        records: Vec<Record>,
+        segments: Vec<([u8; 16], Vec<u8>)>,
+        head: Head,
+        run: Option<(RunId, RunRow)>,
+    ) -> Result<(), StoreError> {
+        let count = records.len() as u64;
+        let write = Write {
+            thread: self.thread.clone(),
+            epoch: self.claim.epoch,
+            branch: self.branch(),
+            expected: self.seq().unwrap_or_default(),
+            first: self.next,
+            records,
+            segments,
+            head: head.clone(),
+            run,
+        };
+        self.store.append(write).await?;
+        self.next = Seq::new(self.next.get() + count);
+        self.head = Some(head);
+        Ok(())
+    }
+
+    fn branch(&self) -> Branch {
+        self.head
+            .as_ref()
+            .map(|head| head.branch)
+            .unwrap_or_default()
+    }
+}
+
+/// Why a boundary was not written.
+pub(crate) enum Written {
+    Store(StoreError),
+    Unstorable(Unstorable),
+}
+
+impl From<StoreError> for Written {
+    fn from(error: StoreError) -> Self {
+        Written::Store(error)
+    }
+}
+
+impl From<record::Unstorable> for Written {
+    fn from(error: Unstorable) -> Self {
+        Written::Unstorable(error)
+    }
+}
+
+/// Waits for a thread that another call holds.
+async fn wait(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    time: std::time::Duration,
+) -> Result<Claim, StoreError> {
+    let deadline = tokio::time::Instant::now() + time;
+    let mut pause = std::time::Duration::from_millis(1);
+    loop {
+        match store.claim(thread, Take::IfFree).await {
+            Err(StoreError::Busy { .. }) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(std::time::Duration::from_millis(50));
+            }
+            claimed => return claimed,
+        }
+    }
+}

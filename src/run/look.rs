@@ -1,0 +1,222 @@
+//! Looking back: what the records of a thread say, for people and for pictures.
+
+use super::record;
+use crate::event::{ErrorText, Event, EventKind};
+use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::store::{CheckpointStore, OutcomeRef, Record, Status, StoreError, Stored};
+
+/// How many records are read at once.
+const PAGE: usize = 256;
+
+/// One checkpoint of a thread: an accepted input or a closed superstep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checkpoint {
+    /// Its address.
+    pub seq: Seq,
+    /// Its branch.
+    pub branch: Branch,
+    /// How many supersteps are closed with it.
+    pub step: Step,
+    /// The run that it begins, for an input; none for a superstep.
+    pub input: Option<RunId>,
+    /// When it was written, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The nodes that ran, in merge order, with how often each did.
+    pub ran: Vec<(String, u32)>,
+    /// The fields that were written, each once.
+    pub wrote: Vec<String>,
+    /// What runs next, with how many tasks each.
+    pub next: Vec<(String, u32)>,
+    /// How the thread stood then.
+    pub status: Status,
+}
+
+/// The events of a thread, as its records tell them: what a listener heard, less what is live only.
+///
+/// # Errors
+/// [`StoreError`] as reading the records gives it.
+pub async fn events(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+) -> Result<Vec<Event>, StoreError> {
+    let mut events = Vec::new();
+    let mut run = None;
+    for stored in all(store, thread).await? {
+        let mut add = |kind| {
+            events.push(Event {
+                epoch: stored.epoch,
+                seq: Some(stored.seq),
+                kind,
+            });
+        };
+        match &*stored.record {
+            Record::Input(input) => {
+                let Ok(id) = RunId::new(&input.run) else {
+                    continue;
+                };
+                run = Some(id.clone());
+                add(record::started(
+                    thread.clone(),
+                    id,
+                    &input.update,
+                    &input.edges,
+                ));
+                end(&mut add, input.step, input.status, None);
+            }
+            Record::Started(started) => {
+                let Some(run) = run.clone() else { continue };
+                add(EventKind::Resumed {
+                    thread: thread.clone(),
+                    run,
+                    step: Step::new(started.step.saturating_sub(1)),
+                    takeover: started.takeover,
+                });
+            }
+            Record::Outcome(outcome) => add(record::task_finished(outcome)),
+            Record::Commit(commit) => {
+                for outcome in &commit.outcomes {
+                    if let OutcomeRef::Inline(outcome) = outcome {
+                        add(record::task_finished(outcome));
+                    }
+                }
+                add(record::committed(commit.step, &commit.edges));
+                end(&mut add, commit.step, commit.status, None);
+            }
+            Record::Stopped(stopped) => {
+                for failed in &stopped.failed {
+                    let Ok(node) = NodeName::new(&failed.node) else {
+                        continue;
+                    };
+                    let last = failed
+                        .attempts
+                        .last()
+                        .and_then(|attempt| attempt.error.as_ref());
+                    let Some(error) = last.or(stopped.error.as_ref()) else {
+                        continue;
+                    };
+                    add(EventKind::TaskFailed {
+                        task: TaskPath::new(Step::new(stopped.step), node, failed.index),
+                        attempts: u32::try_from(failed.attempts.len())
+                            .unwrap_or(u32::MAX)
+                            .max(1),
+                        error: record::error_text(error),
+                    });
+                }
+                let error = stopped.error.as_ref().map(record::error_text);
+                end(
+                    &mut add,
+                    stopped.step.saturating_sub(1),
+                    stopped.status,
+                    error,
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(events)
+}
+
+/// The event of a call's end, where a record says that it ended.
+fn end(add: &mut impl FnMut(EventKind), step: u64, status: Status, error: Option<ErrorText>) {
+    if status != Status::Running {
+        add(EventKind::Ended {
+            status: status.to_string(),
+            step: Step::new(step),
+            error,
+        });
+    }
+}
+
+/// The checkpoints of a thread, oldest first.
+///
+/// # Errors
+/// [`StoreError`] as reading the records gives it.
+pub async fn history(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+) -> Result<Vec<Checkpoint>, StoreError> {
+    let mut checkpoints = Vec::new();
+    let mut outcomes: Vec<Stored> = Vec::new();
+    for stored in all(store, thread).await? {
+        let Stored { seq, branch, .. } = stored;
+        match &*stored.record {
+            Record::Outcome(_) => outcomes.push(stored),
+            Record::Input(input) => {
+                outcomes.clear();
+                checkpoints.push(Checkpoint {
+                    seq,
+                    branch,
+                    step: Step::new(input.step),
+                    input: RunId::new(&input.run).ok(),
+                    at_ms: input.at_ms,
+                    ran: Vec::new(),
+                    wrote: each_once(input.update.iter().map(|change| change.field.as_str())),
+                    next: counted(input.frontier.iter().map(|task| task.node.as_str())),
+                    status: input.status,
+                });
+            }
+            Record::Commit(commit) => {
+                let ended: Vec<_> = commit
+                    .outcomes
+                    .iter()
+                    .filter_map(|outcome| match outcome {
+                        OutcomeRef::Inline(outcome) => Some(outcome),
+                        OutcomeRef::At(at) => {
+                            let found = outcomes
+                                .binary_search_by_key(at, |stored| stored.seq.get())
+                                .ok()?;
+                            match &*outcomes[found].record {
+                                Record::Outcome(outcome) => Some(outcome),
+                                _ => None,
+                            }
+                        }
+                    })
+                    .collect();
+                let changes = ended.iter().flat_map(|outcome| &outcome.changes);
+                checkpoints.push(Checkpoint {
+                    seq,
+                    branch,
+                    step: Step::new(commit.step),
+                    input: None,
+                    at_ms: commit.at_ms,
+                    ran: counted(ended.iter().map(|outcome| outcome.node.as_str())),
+                    wrote: each_once(changes.map(|change| change.field.as_str())),
+                    next: counted(commit.frontier.iter().map(|task| task.node.as_str())),
+                    status: commit.status,
+                });
+                outcomes.clear();
+            }
+            _ => {}
+        }
+    }
+    Ok(checkpoints)
+}
+
+/// All records of a thread that are still there, in order.
+async fn all(store: &dyn CheckpointStore, thread: &ThreadId) -> Result<Vec<Stored>, StoreError> {
+    let mut all: Vec<Stored> = Vec::new();
+    loop {
+        let from = all.last().map_or(Seq::new(1), |last| last.seq.next());
+        let page = store.records(thread, from, PAGE).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}
+
+fn each_once<'f>(names: impl Iterator<Item = &'f str>) -> Vec<String> {
+    counted(names).into_iter().map(|(name, _)| name).collect()
+}
+
+fn counted<'n>(names: impl Iterator<Item = &'n str>) -> Vec<(String, u32)> {
+    let mut counts: Vec<(String, u32)> = Vec::new();
+    for name in names {
+        match counts.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name.to_owned(), 1)),
+        }
+    }
+    counts
+}

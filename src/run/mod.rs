@@ -1,0 +1,33 @@
+//! The driver: the only room that spawns, waits and writes.
+//!
+//! In come a graph, a store and a command; out come events and a report. Its loop is the picture
+//! of the data path: load, plan, execute, reduce, route, commit. It decides nothing that the engine
+//! decides, and knows no byte of what a store keeps.
+
+mod base;
+mod cancel;
+mod close;
+mod command;
+mod error;
+mod execute;
+mod handle;
+mod load;
+mod log;
+mod look;
+mod options;
+mod port;
+mod record;
+mod report;
+mod runner;
+mod stop;
+mod stream;
+
+pub use cancel::Cancel;
+pub use command::Command;
+pub use error::RunError;
+pub use handle::{Progress, Run};
+pub use look::{Checkpoint, events, history};
+pub use options::{Busy, RunOptions};
+pub use report::{Ended, Report};
+pub use runner::Runner;
+pub use stream::RunStream;

@@ -1,0 +1,203 @@
+//! Settings of a run.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Cancel;
+use crate::policy::Layer;
+
+/// Settings of the runs of a [`Runner`](super::Runner).
+///
+/// Defaults:
+/// - `step_limit`: 1,000 supersteps a call (design §4); a limit of L allows exactly L
+/// - `deadline`, `superstep_deadline`: none
+/// - `concurrency`: none, all tasks of a superstep at once
+/// - `grace`: 5 s for a running node to end after a stop was asked for
+/// - `busy`: refuse
+/// - `poison_limit`: 5 takeovers of one superstep (design §5)
+/// - `base_every`: 64 commits (design §6)
+/// - `check_round_trip`: in debug builds
+/// - `backlog`: 256 events that a slow reader may be behind before the run waits at a boundary
+/// - `shuffle`: none
+/// - `cancel`: none
+/// - `layers`: none
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// How many supersteps one call may execute.
+    pub step_limit: u64,
+    /// How long one call may take.
+    pub deadline: Option<Duration>,
+    /// How long one superstep may take.
+    pub superstep_deadline: Option<Duration>,
+    /// How many tasks of one run may execute at once.
+    pub concurrency: Option<usize>,
+    /// How long a running node may go on after a stop was asked for. What ends in time is recorded.
+    pub grace: Duration,
+    /// What to do when another call holds the thread.
+    pub busy: Busy,
+    /// How often one superstep may be taken over after a crash before the run counts as poisoned.
+    pub poison_limit: u32,
+    /// How many commits lie between two stored bases: the most that loading replays.
+    pub base_every: u32,
+    /// Whether every update is encoded, decoded and compared before it is stored.
+    pub check_round_trip: bool,
+    /// How many events a reader may be behind before the run waits for it, at a boundary.
+    pub backlog: usize,
+    /// For tests: shuffles, by this seed, every order that a graph leaves open.
+    pub shuffle: Option<u64>,
+    /// Stops the runs.
+    pub cancel: Option<Cancel>,
+    /// Layers around each try of each task, outermost first.
+    pub layers: Vec<Arc<dyn Layer>>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            step_limit: 1000,
+            deadline: None,
+            superstep_deadline: None,
+            concurrency: None,
+            grace: Duration::from_secs(5),
+            busy: Busy::Refuse,
+            poison_limit: 5,
+            base_every: 64,
+            check_round_trip: cfg!(debug_assertions),
+            backlog: 256,
+            shuffle: None,
+            cancel: None,
+            layers: Vec::new(),
+        }
+    }
+}
+
+impl RunOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many supersteps one call may execute.
+    #[must_use]
+    pub fn step_limit(mut self, supersteps: u64) -> Self {
+        self.step_limit = supersteps;
+        self
+    }
+
+    /// Sets how long one call may take.
+    #[must_use]
+    pub fn deadline(mut self, time: Duration) -> Self {
+        self.deadline = Some(time);
+        self
+    }
+
+    /// Sets how long one superstep may take.
+    #[must_use]
+    pub fn superstep_deadline(mut self, time: Duration) -> Self {
+        self.superstep_deadline = Some(time);
+        self
+    }
+
+    /// Sets how many tasks of one run may execute at once.
+    #[must_use]
+    pub fn concurrency(mut self, tasks: usize) -> Self {
+        self.concurrency = Some(tasks);
+        self
+    }
+
+    /// Sets the grace time.
+    #[must_use]
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// Sets what to do when another call holds the thread.
+    #[must_use]
+    pub fn busy(mut self, busy: Busy) -> Self {
+        self.busy = busy;
+        self
+    }
+
+    /// Sets how often one superstep may be taken over after a crash.
+    #[must_use]
+    pub fn poison_limit(mut self, takeovers: u32) -> Self {
+        self.poison_limit = takeovers;
+        self
+    }
+
+    /// Sets how many commits lie between two stored bases; at least 1.
+    #[must_use]
+    pub fn base_every(mut self, commits: u32) -> Self {
+        self.base_every = commits.max(1);
+        self
+    }
+
+    /// Sets whether every update is encoded, decoded and compared before it is stored.
+    #[must_use]
+    pub fn check_round_trip(mut self, check: bool) -> Self {
+        self.check_round_trip = check;
+        self
+    }
+
+    /// Sets how many events a reader may be behind; at least 1.
+    #[must_use]
+    pub fn backlog(mut self, events: usize) -> Self {
+        self.backlog = events.max(1);
+        self
+    }
+
+    /// Shuffles every order that a graph leaves open.
+    #[must_use]
+    pub fn shuffle(mut self, seed: u64) -> Self {
+        self.shuffle = Some(seed);
+        self
+    }
+
+    /// Sets the handle that stops the runs.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Adds a layer inside those that are there.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("step_limit", &self.step_limit)
+            .field("deadline", &self.deadline)
+            .field("superstep_deadline", &self.superstep_deadline)
+            .field("concurrency", &self.concurrency)
+            .field("grace", &self.grace)
+            .field("busy", &self.busy)
+            .field("poison_limit", &self.poison_limit)
+            .field("base_every", &self.base_every)
+            .field("check_round_trip", &self.check_round_trip)
+            .field("backlog", &self.backlog)
+            .field("shuffle", &self.shuffle)
+            .field("layers", &self.layers.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What to do when another call holds the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Busy {
+    /// Fail at once.
+    Refuse,
+    /// Wait this long for it, then fail.
+    Wait(Duration),
+    /// Take the thread over: the other call's next write is refused, and it stops.
+    Replace,
+}

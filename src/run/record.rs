@@ -1,0 +1,297 @@
+//! Between the engine's values and the store's records.
+
+use super::RunError;
+use crate::engine::{Ended, Outcome, Taken, Task};
+use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge};
+use crate::graph::Compiled;
+use crate::ids::{NodeName, RunId, Step, TaskPath, ThreadId};
+use crate::policy::Attempt;
+use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, State};
+use crate::store::{
+    OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredTask,
+    StoredValue,
+};
+
+/// A value that cannot be stored: the field or worker, and why.
+pub(crate) type Unstorable = (String, CodecError);
+
+/// Turns an update into bytes, after a check where one is asked for.
+pub(crate) fn changes<S: State>(
+    update: &S::Update,
+    check: bool,
+) -> Result<Vec<StoredChange>, Unstorable> {
+    let mut changes = Vec::new();
+    for field in S::fields() {
+        let fault = |why| (field.name().to_owned(), why);
+        if check {
+            field.check_change(update).map_err(fault)?;
+        }
+        if let Some(EncodedChange { base, merges }) = field.encode_change(update).map_err(fault)? {
+            let base = match base {
+                EncodedBase::Keep => StoredBase::Keep,
+                EncodedBase::Clear => StoredBase::Clear,
+                EncodedBase::Overwrite(value) => StoredBase::Overwrite(value),
+            };
+            let codec = field.codec().number();
+            changes.push(StoredChange {
+                field: field.name().to_owned(),
+                codec,
+                base,
+                merges,
+            });
+        }
+    }
+    Ok(changes)
+}
+
+/// Turns stored changes into an update. Changes of fields that the state no longer has are
+/// dropped. With `replay`, so are those of reducers whose results are stored by value.
+pub(crate) fn update<S: State>(
+    changes: &[StoredChange],
+    replay: bool,
+) -> Result<S::Update, Unstorable> {
+    let mut update = S::update();
+    for change in changes {
+        let Some(field) = S::fields()
+            .iter()
+            .find(|field| field.name() == change.field)
+        else {
+            continue;
+        };
+        if replay && field.reducer().version.is_none() {
+            continue;
+        }
+        let base = match &change.base {
+            StoredBase::Keep => EncodedBase::Keep,
+            StoredBase::Clear => EncodedBase::Clear,
+            StoredBase::Overwrite(value) => EncodedBase::Overwrite(value.clone()),
+        };
+        let encoded = EncodedChange {
+            base,
+            merges: change.merges.clone(),
+        };
+        field
+            .decode_change(&mut update, &encoded)
+            .map_err(|why| (change.field.clone(), why))?;
+    }
+    Ok(update)
+}
+
+/// The values, after a merge, of fields whose reducers cannot be replayed.
+pub(crate) fn values<S: State>(
+    state: &S,
+    fields: &[&'static dyn AnyField<S>],
+) -> Result<Vec<StoredValue>, Unstorable> {
+    let value = |field: &&'static dyn AnyField<S>| {
+        let bytes = field
+            .encode_value(state)
+            .map_err(|why| (field.name().to_owned(), why))?;
+        Ok(StoredValue {
+            field: field.name().to_owned(),
+            codec: field.codec().number(),
+            bytes,
+        })
+    };
+    fields.iter().map(value).collect()
+}
+
+/// Those fields that the updates write and whose reducers cannot be replayed.
+pub(crate) fn by_value<'u, S: State>(
+    updates: impl Iterator<Item = &'u S::Update> + Clone,
+) -> Vec<&'static dyn AnyField<S>> {
+    let unreplayable = |field: &&&'static dyn AnyField<S>| {
+        field.reducer().version.is_none() && updates.clone().any(|update| field.written(update))
+    };
+    S::fields().iter().filter(unreplayable).copied().collect()
+}
+
+/// Turns a frontier into records.
+pub(crate) fn frontier<S: State>(
+    graph: &Compiled<S>,
+    tasks: &[Task],
+    check: bool,
+) -> Result<Vec<StoredTask>, Unstorable> {
+    let encode = |task: &Task| {
+        let entry = graph.node(task.node);
+        let payload = match (&task.payload, &entry.payload) {
+            (Some(payload), Some(codec)) => {
+                let fault = |why| (codec.type_name.to_owned(), why);
+                if check {
+                    codec.check(payload).map_err(fault)?;
+                }
+                Some(codec.encode(payload).map_err(fault)?)
+            }
+            _ => None,
+        };
+        Ok(StoredTask {
+            node: entry.name.as_str().to_owned(),
+            index: task.index,
+            from: name(graph, task.via.from),
+            by: task.via.label.to_owned(),
+            payload,
+        })
+    };
+    tasks.iter().map(encode).collect()
+}
+
+/// Turns taken edges into records.
+pub(crate) fn edges<S: State>(graph: &Compiled<S>, taken: &[Taken]) -> Vec<StoredEdge> {
+    let edge = |taken: &Taken| StoredEdge {
+        from: name(graph, taken.from),
+        label: taken.label.to_owned(),
+        to: name(graph, taken.to),
+        tasks: taken.tasks,
+    };
+    taken.iter().map(edge).collect()
+}
+
+/// Turns a task's end into a record.
+pub(crate) fn outcome<S: State>(
+    graph: &Compiled<S>,
+    step: u64,
+    task: &Task,
+    outcome: &Outcome<S::Update>,
+    attempts: &[Attempt],
+    check: bool,
+) -> Result<OutcomeRecord, Unstorable> {
+    let entry = graph.node(task.node);
+    let exit = match outcome.ended {
+        Ended::Exit(exit) => entry
+            .exits
+            .get(exit as usize)
+            .map(|label| (*label).to_owned()),
+        Ended::Tolerated => None,
+    };
+    Ok(OutcomeRecord {
+        step,
+        node: entry.name.as_str().to_owned(),
+        index: task.index,
+        exit,
+        tolerated: outcome.ended == Ended::Tolerated,
+        changes: changes::<S>(&outcome.update, check)?,
+        attempts: attempts.iter().map(attempt).collect(),
+    })
+}
+
+/// Turns a try into a record.
+pub(crate) fn attempt(attempt: &Attempt) -> StoredAttempt {
+    StoredAttempt {
+        started_ms: attempt.started_ms,
+        micros: attempt.micros,
+        error: attempt.error.as_ref().map(|error| StoredError {
+            class: error.class().name().to_owned(),
+            message: error.full(),
+        }),
+    }
+}
+
+fn name<S: State>(graph: &Compiled<S>, node: Option<u32>) -> String {
+    node.map(|node| graph.node(node).name.as_str().to_owned())
+        .unwrap_or_default()
+}
+
+/// A stored change as an event tells it.
+pub(crate) fn field_update(change: &StoredChange) -> FieldUpdate {
+    FieldUpdate {
+        field: change.field.clone(),
+        codec: change.codec,
+        cleared: change.base == StoredBase::Clear,
+        overwritten: match &change.base {
+            StoredBase::Overwrite(value) => Some(value.clone()),
+            StoredBase::Keep | StoredBase::Clear => None,
+        },
+        merged: change.merges.clone(),
+    }
+}
+
+/// A stored edge as an event tells it.
+pub(crate) fn taken_edge(edge: &StoredEdge) -> TakenEdge {
+    TakenEdge {
+        from: NodeName::new(&edge.from).ok(),
+        label: edge.label.clone(),
+        to: NodeName::new(&edge.to).ok(),
+        tasks: edge.tasks,
+    }
+}
+
+/// A stored error as an event tells it.
+pub(crate) fn error_text(error: &StoredError) -> ErrorText {
+    ErrorText {
+        class: error.class.clone(),
+        message: error.message.clone(),
+    }
+}
+
+/// The event of a recorded outcome.
+pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
+    let node = NodeName::new(&outcome.node).unwrap_or_else(|_| unnamed());
+    let last = outcome.attempts.last();
+    let error = outcome
+        .attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| attempt.error.as_ref());
+    EventKind::TaskFinished {
+        task: TaskPath::new(Step::new(outcome.step), node, outcome.index),
+        attempts: u32::try_from(outcome.attempts.len())
+            .unwrap_or(u32::MAX)
+            .max(1),
+        micros: last.map_or(0, |attempt| attempt.micros),
+        exit: outcome.exit.clone(),
+        tolerated: error.filter(|_| outcome.tolerated).map(error_text),
+        update: outcome.changes.iter().map(field_update).collect(),
+    }
+}
+
+/// The event of an accepted input.
+pub(crate) fn started(
+    thread: ThreadId,
+    run: RunId,
+    update: &[StoredChange],
+    edges: &[StoredEdge],
+) -> EventKind {
+    let update = update.iter().map(field_update).collect();
+    let edges: Vec<_> = edges.iter().map(taken_edge).collect();
+    EventKind::Started {
+        thread,
+        run,
+        update,
+        next: next(&edges),
+    }
+}
+
+/// The event of a commit.
+pub(crate) fn committed(step: u64, edges: &[StoredEdge]) -> EventKind {
+    let edges: Vec<_> = edges.iter().map(taken_edge).collect();
+    let next = next(&edges);
+    EventKind::Committed {
+        step: Step::new(step),
+        edges,
+        next,
+    }
+}
+
+/// The nodes that edges lead to, each once.
+fn next(edges: &[TakenEdge]) -> Vec<NodeName> {
+    let mut next: Vec<NodeName> = Vec::new();
+    for edge in edges.iter().filter(|edge| edge.tasks > 0) {
+        if let Some(node) = &edge.to
+            && !next.contains(node)
+        {
+            next.push(node.clone());
+        }
+    }
+    next
+}
+
+fn unnamed() -> NodeName {
+    NodeName::new("?").expect("a question mark is a name")
+}
+
+/// A run's error as a record keeps it.
+pub(crate) fn stored_error(error: &RunError) -> StoredError {
+    StoredError {
+        class: error.class().to_owned(),
+        message: error.to_string(),
+    }
+}

@@ -1,0 +1,77 @@
+//! How a call ended.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::ids::{RunId, Seq, Step, ThreadId};
+use crate::state::Snapshot;
+
+/// How a call ended, and where the thread stands then.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Report<S> {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The run.
+    pub run: RunId,
+    /// How the call ended.
+    pub ended: Ended,
+    /// The state: of the last closed superstep.
+    pub state: Snapshot<S>,
+    /// How many supersteps the thread has closed in its life.
+    pub step: Step,
+    /// The checkpoint; none without a store.
+    pub seq: Option<Seq>,
+}
+
+impl<S: fmt::Debug> fmt::Debug for Report<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report")
+            .field("thread", &self.thread)
+            .field("run", &self.run)
+            .field("ended", &self.ended)
+            .field("step", &self.step)
+            .field("seq", &self.seq)
+            .field("state", &self.state)
+            .finish()
+    }
+}
+
+/// How a call ended that did not fail. Only [`Finished`](Ended::Finished) leaves nothing to do;
+/// after the others, `Command::go_on` goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// Nothing is left to run.
+    Finished,
+    /// A caller asked it to stop, or dropped the stream.
+    Cancelled,
+    /// It has used up its supersteps.
+    StepLimit {
+        /// The limit.
+        limit: u64,
+    },
+    /// It has used up its time.
+    Deadline {
+        /// The time.
+        after: Duration,
+    },
+}
+
+impl Ended {
+    /// Whether nothing is left to run.
+    pub fn is_finished(self) -> bool {
+        self == Ended::Finished
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Finished => f.write_str("finished"),
+            Ended::Cancelled => f.write_str("cancelled"),
+            Ended::StepLimit { limit } => write!(f, "stopped at its limit of {limit} supersteps"),
+            Ended::Deadline { after } => write!(f, "stopped at its deadline of {after:?}"),
+        }
+    }
+}

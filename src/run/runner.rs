@@ -1,0 +1,475 @@
+//! The doors: run, stream, step; and looking back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::close::reduce_error;
+use super::command::What;
+use super::execute::{Layers, Shared, layers};
+use super::handle::{Run, Stage};
+use super::load::{self, Loaded};
+use super::log::{Log, Written};
+use super::port::{Listener, RunPort, channel};
+use super::stop::Stop;
+use super::stream::RunStream;
+use super::{Cancel, Command, Report, RunError, RunOptions, record};
+use crate::engine::{Position, RouteFault, Routed, reduce_states, start};
+use crate::event::EventKind;
+use crate::graph::Graph;
+use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
+use crate::policy::{Layer, Limit, now_ms};
+use crate::state::{Snapshot, State};
+use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
+
+/// Runs the threads of one graph, in one store or in none.
+///
+/// ```
+/// use milepost::{Command, Context, End, Graph, NodeError, Runner, Snapshot, State, ThreadId};
+/// use milepost::store::MemoryStore;
+///
+/// #[derive(Clone, Debug, Default, State)]
+/// struct Count {
+///     n: u64,
+/// }
+///
+/// async fn increase(count: Snapshot<Count>, _: Context) -> Result<CountUpdate, NodeError> {
+///     Ok(Count::update().n(count.n + 1))
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut g = Graph::builder("count");
+/// let increase = g.node("increase", increase);
+/// g.start(increase);
+/// g.edge(increase, End);
+///
+/// let runner = Runner::new(g.build()?).store(MemoryStore::new());
+/// let thread = ThreadId::new("first")?;
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// for _ in 0..2 {
+///     runner.run(&thread, Command::start(Count::update())).await?;
+/// }
+/// let report = runner.run(&thread, Command::go_on()).await?;
+/// assert_eq!(report.state.n, 2);
+/// # Ok::<(), milepost::RunError>(()) })?;
+/// # Ok(()) }
+/// ```
+pub struct Runner<S: State> {
+    graph: Graph<S>,
+    store: Option<Arc<dyn CheckpointStore>>,
+    options: Arc<RunOptions>,
+    layers: Layers,
+}
+
+impl<S: State> Clone for Runner<S> {
+    fn clone(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            store: self.store.clone(),
+            options: Arc::clone(&self.options),
+            layers: Arc::clone(&self.layers),
+        }
+    }
+}
+
+impl<S: State> fmt::Debug for Runner<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("graph", &self.graph)
+            .field("store", &self.store)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: State> Runner<S> {
+    /// A runner without a store: what it runs lives in the handle, and is gone with it.
+    pub fn new(graph: Graph<S>) -> Self {
+        let options = RunOptions::default();
+        let layers = layers(&graph, &options);
+        Self {
+            graph,
+            store: None,
+            options: Arc::new(options),
+            layers,
+        }
+    }
+
+    /// Keeps threads in a store.
+    #[must_use]
+    pub fn store(self, store: impl CheckpointStore) -> Self {
+        self.shared_store(Arc::new(store))
+    }
+
+    /// Keeps threads in a store that others use, too.
+    #[must_use]
+    pub fn shared_store(mut self, store: Arc<dyn CheckpointStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Sets the options of its runs.
+    #[must_use]
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.layers = layers(&self.graph, &options);
+        self.options = Arc::new(options);
+        self
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph<S> {
+        &self.graph
+    }
+
+    /// Runs a thread until it ends, stops or fails.
+    ///
+    /// # Errors
+    /// [`RunError`]; what had finished is kept.
+    pub async fn run(&self, thread: &ThreadId, command: Command<S>) -> Result<Report<S>, RunError> {
+        self.enter(thread, command, None).await?.finish().await
+    }
+
+    /// Runs a thread as [`run`](Self::run) does, and tells what happens as it happens. Must be
+    /// called inside a tokio runtime. Dropping the stream stops the run: what is running may
+    /// finish within the grace time and is recorded, nothing new starts.
+    pub fn stream(&self, thread: &ThreadId, command: Command<S>) -> RunStream<S> {
+        let (listener, events) = channel(self.options.backlog);
+        let (runner, stopped, thread) = (self.clone(), thread.clone(), thread.clone());
+        let task = tokio::spawn(async move {
+            runner
+                .enter(&thread, command, Some(listener))
+                .await?
+                .finish()
+                .await
+        });
+        RunStream::new(events, task, stopped)
+    }
+
+    /// Opens a run, to be driven step by step.
+    ///
+    /// # Errors
+    /// [`RunError`] if the command does not fit where the thread stands.
+    pub async fn open(&self, thread: &ThreadId, command: Command<S>) -> Result<Run<S>, RunError> {
+        self.enter(thread, command, None).await
+    }
+
+    /// The state at a checkpoint: an input or a commit, by its seq.
+    ///
+    /// # Errors
+    /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
+    pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
+        let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        if seq > head.seq {
+            return Err(RunError::NoCheckpoint {
+                thread: thread.clone(),
+                seq,
+            });
+        }
+        let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
+        Ok(Snapshot::shared(loaded.position.state))
+    }
+
+    /// The state at the head of a thread.
+    ///
+    /// # Errors
+    /// [`RunError::NotFound`], and what reading may find.
+    pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
+        let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        self.state_at(thread, head.seq).await
+    }
+
+    /// Claims the thread, loads it, and applies the command.
+    async fn enter(
+        &self,
+        thread: &ThreadId,
+        command: Command<S>,
+        listener: Option<Listener>,
+    ) -> Result<Run<S>, RunError> {
+        let claimed = match &self.store {
+            Some(store) => {
+                let (store, graph) = (Arc::clone(store), self.graph.clone());
+                let (busy, every) = (self.options.busy, self.options.base_every);
+                Some(Log::claim(store, graph, thread.clone(), busy, every).await?)
+            }
+            None => None,
+        };
+        let What::Start {
+            input,
+            run: id,
+            abandon,
+        } = command.what
+        else {
+            return self.go_on(thread, claimed, listener).await;
+        };
+        if let (Some(log), Some(id)) = (&claimed, &id)
+            && let Some(row) = log.run_row(id).await?
+        {
+            if let Some(end) = row.end {
+                return self.ended(thread, id, end).await;
+            }
+            if log.head().is_none_or(|head| head.run != id.as_str()) {
+                return Err(RunError::Superseded {
+                    thread: thread.clone(),
+                    run: id.clone(),
+                });
+            }
+            return self.go_on(thread, claimed, listener).await;
+        }
+        let run = id.unwrap_or_else(RunId::random);
+        self.start(thread, run, input, abandon, claimed, listener)
+            .await
+    }
+
+    /// A run that has ended before: its end comes back, nothing runs.
+    async fn ended(&self, thread: &ThreadId, run: &RunId, end: Seq) -> Result<Run<S>, RunError> {
+        let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        let loaded = load::load(&**store, self.graph.tables(), thread, &head, end).await?;
+        let mut handle = self.handle(thread, run.clone(), loaded.position, None, None);
+        handle.ended_at = Some(end);
+        Ok(handle)
+    }
+
+    /// Accepts an input: merges it, decides what runs first, writes both.
+    async fn start(
+        &self,
+        thread: &ThreadId,
+        run: RunId,
+        input: S::Update,
+        abandon: bool,
+        mut log: Option<Log<S>>,
+        listener: Option<Listener>,
+    ) -> Result<Run<S>, RunError> {
+        let loaded = match &mut log {
+            Some(log) => log.load().await?,
+            None => None,
+        };
+        let tables = self.graph.tables();
+        if loaded.is_none() {
+            let missing = S::fields()
+                .iter()
+                .find(|field| field.required() && !field.written(&input));
+            if let Some(field) = missing {
+                return Err(RunError::MissingInput {
+                    field: field.name(),
+                });
+            }
+        }
+        let status = log.as_ref().and_then(Log::head).map(|head| head.status);
+        let (mut step, mut state) = (0, Arc::new(S::default()));
+        let mut closed: Vec<(usize, u64)> = Vec::new();
+        let mut given_up = Vec::new();
+        if let Some(Loaded {
+            position,
+            recorded_seqs,
+            ..
+        }) = loaded
+        {
+            (step, state) = (position.step, position.state);
+            if let Some(status) = status
+                && !position.frontier.is_empty()
+                && status != Status::Cancelled
+                && !abandon
+            {
+                let (thread, step) = (thread.clone(), Step::new(step + 1));
+                return Err(RunError::Unfinished {
+                    thread,
+                    status,
+                    step,
+                });
+            }
+            let mut recorded: Vec<_> = position.recorded.into_iter().zip(recorded_seqs).collect();
+            recorded.sort_by_key(|((place, _), _)| *place);
+            for ((place, outcome), seq) in recorded {
+                closed.push((place, seq));
+                given_up.push(outcome.update);
+            }
+        }
+        let encode = |origin: &str| {
+            let (thread, origin) = (thread.clone(), origin.to_owned());
+            move |(field, error): record::Unstorable| RunError::Encode {
+                thread,
+                step: Step::new(step),
+                origin,
+                field,
+                error,
+            }
+        };
+        let reduce = |fault| reduce_error(thread.clone(), Step::new(step), fault);
+        let kept = log.is_some() || listener.is_some();
+        let check = log.is_some() && self.options.check_round_trip;
+        let update = match record::changes::<S>(&input, check) {
+            _ if !kept => Vec::new(),
+            Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
+            changes => changes.unwrap_or_default(),
+        };
+        let by_value = record::by_value::<S>(given_up.iter().chain(std::iter::once(&input)));
+        if !given_up.is_empty() {
+            reduce_states(&mut state, &mut given_up).map_err(reduce)?;
+        }
+        reduce_states(&mut state, &mut [input]).map_err(reduce)?;
+        let Routed { position, taken } =
+            start(tables, step, state).map_err(|RouteFault { node, error }| RunError::Route {
+                thread: thread.clone(),
+                step: Step::new(step),
+                node: node.map(|node| tables.node(node).name.clone()),
+                error,
+            })?;
+        let edges = record::edges(tables, &taken);
+        let mut seq = None;
+        if let Some(log) = &mut log {
+            let record = InputRecord {
+                run: run.as_str().to_owned(),
+                at_ms: now_ms(),
+                step,
+                closed: closed.into_iter().map(|(_, seq)| seq).collect(),
+                settled: Vec::new(),
+                update: update.clone(),
+                values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
+                edges: edges.clone(),
+                frontier: record::frontier(tables, &position.frontier, check)
+                    .map_err(encode("a fan-out"))?,
+                status: if position.frontier.is_empty() {
+                    Status::Finished
+                } else {
+                    Status::Running
+                },
+            };
+            seq = Some(match log.input(&run, record, &position.state).await {
+                Ok(seq) => seq,
+                Err(Written::Store(error)) => return Err(error.into()),
+                Err(Written::Unstorable(fault)) => return Err(encode("the input")(fault)),
+            });
+        }
+        let handle = self.handle(thread, run, position, log, listener);
+        handle.shared.port.report(seq, || {
+            record::started(thread.clone(), handle.id().clone(), &update, &edges)
+        });
+        Ok(handle)
+    }
+
+    /// Takes a thread up where it stands.
+    async fn go_on(
+        &self,
+        thread: &ThreadId,
+        log: Option<Log<S>>,
+        listener: Option<Listener>,
+    ) -> Result<Run<S>, RunError> {
+        let mut log = log.ok_or_else(|| not_found(thread))?;
+        let head = log.head().cloned().ok_or_else(|| not_found(thread))?;
+        let loaded = log.load().await?.ok_or_else(|| not_found(thread))?;
+        let run = RunId::new(&head.run).map_err(|why| {
+            RunError::Store(StoreError::Corrupt {
+                place: format!("the head row of thread {thread}"),
+                found: why.to_string(),
+                hint: "Restore the store from a copy",
+            })
+        })?;
+        if let Some(row) = log.run_row(&run).await? {
+            log.go_on_with(run.clone(), row);
+        }
+        let Loaded {
+            position,
+            recorded_seqs,
+            takeovers,
+            ..
+        } = loaded;
+        let step = position.step;
+        let recorded = position
+            .recorded
+            .iter()
+            .map(|(place, _)| *place)
+            .zip(recorded_seqs)
+            .collect();
+        let mut seq = None;
+        let mut takeover = 0;
+        if !position.frontier.is_empty() {
+            // A thread that is still running was left by a process that died.
+            if head.status == Status::Running {
+                takeover = takeovers + 1;
+            }
+            if takeover > self.options.poison_limit {
+                let error = RunError::Poison {
+                    thread: thread.clone(),
+                    step: Step::new(step + 1),
+                    takeovers,
+                };
+                let text = record::stored_error(&error);
+                log.stopped(None, step + 1, Status::Failed, Some(text), Vec::new())
+                    .await?;
+                return Err(error);
+            }
+            seq = Some(log.started(step + 1, takeover).await?);
+        }
+        let mut handle = self.handle(thread, run, position, Some(log), listener);
+        handle.recorded = recorded;
+        if seq.is_some() {
+            handle.shared.port.report(seq, || EventKind::Resumed {
+                thread: thread.clone(),
+                run: handle.id().clone(),
+                step: Step::new(step),
+                takeover,
+            });
+        }
+        Ok(handle)
+    }
+
+    fn handle(
+        &self,
+        thread: &ThreadId,
+        run: RunId,
+        position: Position<S>,
+        log: Option<Log<S>>,
+        listener: Option<Listener>,
+    ) -> Run<S> {
+        let port = RunPort {
+            thread: thread.clone(),
+            run,
+            branch: log
+                .as_ref()
+                .and_then(Log::head)
+                .map_or(Branch::new(0), |head| head.branch),
+            epoch: log
+                .as_ref()
+                .map_or(Epoch::new(0), |log| log.claimed().epoch),
+            names: self.graph.tables().names(),
+            stop: Cancel::new(),
+            listener: listener.clone(),
+        };
+        let limit = self
+            .options
+            .concurrency
+            .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
+        let deadline = self.options.deadline;
+        Run {
+            shared: Arc::new(Shared {
+                graph: self.graph.clone(),
+                layers: Arc::clone(&self.layers),
+                port: Arc::new(port),
+                limit,
+                timed: log.is_some() || listener.is_some(),
+            }),
+            stop: Stop {
+                cancel: self.options.cancel.clone(),
+                listener,
+                call: deadline.map(|time| (tokio::time::Instant::now() + time, time)),
+                superstep: None,
+            },
+            limit: self.options.step_limit,
+            options: Arc::clone(&self.options),
+            log,
+            stage: Stage::At(position),
+            recorded: Vec::new(),
+            over: false,
+            executed: 0,
+            ended_at: None,
+        }
+    }
+}
+
+fn not_found(thread: &ThreadId) -> RunError {
+    RunError::NotFound {
+        thread: thread.clone(),
+    }
+}

@@ -1,0 +1,368 @@
+//! Frames: how a record, a head, a name, a run or a segment becomes bytes and comes back.
+//!
+//! In come plain structs and where they belong, out go bytes that say what they are, and the
+//! other way round with a typed refusal of whatever is not exactly that. A store keeps frames and
+//! never looks inside; `docs/format.md` is the contract, and nothing here changes without it.
+
+use bincode::Options;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::contract::{StoreError, Stored};
+use super::guard::short_hash;
+use super::kind::FrameKind;
+use super::record::Record;
+use crate::ids::{Branch, Epoch, Seq, ThreadId};
+
+/// The newest format version that this program reads, and the one it writes.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// How many bytes a frame has before its body.
+pub const HEADER_BYTES: usize = 48;
+
+/// The most bytes that a body may have.
+pub const MAX_BODY_BYTES: usize = 64 << 20;
+
+const MAGIC: [u8; 4] = *b"MPST";
+/// Where the checksum stands: the end of the header.
+const SUM: std::ops::Range<usize> = 32..48;
+const CODEC_RAW: u8 = 0;
+const CODEC_BINCODE: u8 = 1;
+
+/// The 16 bytes that stand for a thread in keys and checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadKey([u8; 16]);
+
+impl ThreadKey {
+    /// The key of a thread: the first 16 bytes of the BLAKE3 hash of its id.
+    pub fn of(thread: &ThreadId) -> Self {
+        Self(short_hash(thread.as_str().as_bytes()))
+    }
+
+    /// The key as it was read from a store.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// What a frame says about its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// What the body is.
+    pub kind: FrameKind,
+    /// The place in the log; 0 where there is none.
+    pub seq: Seq,
+    /// The branch; 0 where there is none.
+    pub branch: Branch,
+    /// The epoch of the writer; 0 where there is none.
+    pub epoch: Epoch,
+}
+
+impl FrameHeader {
+    /// The header of a row that has no place in the log.
+    pub const fn row(kind: FrameKind) -> Self {
+        Self {
+            kind,
+            seq: Seq::new(0),
+            branch: Branch::new(0),
+            epoch: Epoch::new(0),
+        }
+    }
+}
+
+/// Why bytes are not the frame that was expected. The store adds the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The bytes cannot be trusted.
+    #[error("{0}")]
+    Corrupt(String),
+    /// The frame is sound, but a newer program wrote it.
+    #[error("format version {0}, known is {FORMAT_VERSION}")]
+    Newer(u16),
+    /// A body does not fit into a frame.
+    #[error("a body has {0} bytes or more, a frame takes {MAX_BODY_BYTES}")]
+    TooLarge(u64),
+}
+
+impl FrameError {
+    /// The same as the error of a store, with the place that the caller knows.
+    pub fn at(self, place: impl Into<String>, hint: &'static str) -> StoreError {
+        match self {
+            Self::Newer(found) => StoreError::Newer {
+                place: place.into(),
+                found: found.into(),
+                known: FORMAT_VERSION.into(),
+            },
+            other => StoreError::Corrupt {
+                place: place.into(),
+                found: other.to_string(),
+                hint,
+            },
+        }
+    }
+}
+
+/// Puts a record into a frame.
+///
+/// # Errors
+/// [`FrameError::TooLarge`].
+pub fn encode_record(
+    thread: ThreadKey,
+    seq: Seq,
+    branch: Branch,
+    epoch: Epoch,
+    record: &Record,
+) -> Result<Vec<u8>, FrameError> {
+    let kind = FrameKind::of(record);
+    encode_row(
+        thread,
+        FrameHeader {
+            kind,
+            seq,
+            branch,
+            epoch,
+        },
+        record,
+    )
+}
+
+/// Takes the record out of a frame that must be that of `thread` and `seq`.
+///
+/// # Errors
+/// [`FrameError::Corrupt`], [`FrameError::Newer`].
+pub fn decode_record(thread: ThreadKey, seq: Seq, bytes: &[u8]) -> Result<Stored, FrameError> {
+    let (header, body) = open(thread, bytes)?;
+    if header.seq != seq {
+        return Err(corrupt(format!(
+            "expected record {seq}, found record {}",
+            header.seq
+        )));
+    }
+    let record: Record = from_body(body)?;
+    if FrameKind::of(&record) != header.kind {
+        return Err(corrupt(format!(
+            "the frame says kind {}, its body is of kind {}",
+            header.kind.number(),
+            FrameKind::of(&record).number()
+        )));
+    }
+    Ok(Stored {
+        seq,
+        branch: header.branch,
+        epoch: header.epoch,
+        record: record.into(),
+    })
+}
+
+/// Puts a row into a frame.
+///
+/// # Errors
+/// [`FrameError::TooLarge`].
+pub fn encode_row<T: Serialize>(
+    thread: ThreadKey,
+    header: FrameHeader,
+    row: &T,
+) -> Result<Vec<u8>, FrameError> {
+    let size = strict()
+        .serialized_size(row)
+        .map_err(|_| FrameError::TooLarge(MAX_BODY_BYTES as u64))?;
+    let mut frame = Vec::with_capacity(HEADER_BYTES + size as usize);
+    frame.resize(HEADER_BYTES, 0);
+    strict()
+        .serialize_into(&mut frame, row)
+        .map_err(|_| FrameError::TooLarge(size))?;
+    Ok(seal(thread, header, CODEC_BINCODE, frame))
+}
+
+/// Takes a row out of a frame that must be of this kind.
+///
+/// # Errors
+/// [`FrameError::Corrupt`], [`FrameError::Newer`].
+pub fn decode_row<T: DeserializeOwned>(
+    thread: ThreadKey,
+    kind: FrameKind,
+    bytes: &[u8],
+) -> Result<(FrameHeader, T), FrameError> {
+    let (header, body) = open(thread, bytes)?;
+    expect_kind(header, kind)?;
+    Ok((header, from_body(body)?))
+}
+
+/// Puts a segment's bytes into a frame.
+///
+/// # Errors
+/// [`FrameError::TooLarge`].
+pub fn encode_segment(thread: ThreadKey, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
+    if bytes.len() > MAX_BODY_BYTES {
+        return Err(FrameError::TooLarge(bytes.len() as u64));
+    }
+    let mut frame = Vec::with_capacity(HEADER_BYTES + bytes.len());
+    frame.resize(HEADER_BYTES, 0);
+    frame.extend_from_slice(bytes);
+    Ok(seal(
+        thread,
+        FrameHeader::row(FrameKind::Segment),
+        CODEC_RAW,
+        frame,
+    ))
+}
+
+/// Takes a segment's bytes out of a frame; they must have this id.
+///
+/// # Errors
+/// [`FrameError::Corrupt`], [`FrameError::Newer`].
+pub fn decode_segment<'a>(
+    thread: ThreadKey,
+    id: &[u8; 16],
+    bytes: &'a [u8],
+) -> Result<&'a [u8], FrameError> {
+    let (header, body) = open(thread, bytes)?;
+    expect_kind(header, FrameKind::Segment)?;
+    if short_hash(body) != *id {
+        return Err(corrupt("the bytes are not those of the segment's id"));
+    }
+    Ok(body)
+}
+
+/// Seals a frame of one thread anew for another, its body untouched.
+///
+/// # Errors
+/// [`FrameError::Corrupt`], [`FrameError::Newer`].
+pub fn reframe(from: ThreadKey, to: ThreadKey, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
+    let (header, _) = open(from, bytes)?;
+    Ok(seal(to, header, bytes[5], bytes.to_vec()))
+}
+
+/// How long the frame is that begins with these bytes, its header included.
+///
+/// For a store that cuts frames into rows: it knows from the first row how many follow. The
+/// header is not verified here, so the answer is a claim that the whole frame has to confirm.
+///
+/// # Errors
+/// [`FrameError::Corrupt`] if these bytes do not begin a frame.
+pub fn frame_len(first: &[u8]) -> Result<usize, FrameError> {
+    if first.len() < HEADER_BYTES {
+        return Err(corrupt(format!(
+            "a frame has at least {HEADER_BYTES} bytes, found {}",
+            first.len()
+        )));
+    }
+    if first[..4] != MAGIC {
+        return Err(corrupt("the bytes do not begin like a frame"));
+    }
+    let body = u32::from_le_bytes(array(first, 28)) as usize;
+    if body > MAX_BODY_BYTES {
+        return Err(corrupt(format!(
+            "a body of {body} bytes is above the limit"
+        )));
+    }
+    Ok(HEADER_BYTES + body)
+}
+
+/// Writes the header before the body that `frame` holds already.
+fn seal(thread: ThreadKey, header: FrameHeader, codec: u8, mut frame: Vec<u8>) -> Vec<u8> {
+    let body = (frame.len() - HEADER_BYTES) as u32;
+    frame[..4].copy_from_slice(&MAGIC);
+    frame[4] = header.kind.number();
+    frame[5] = codec;
+    frame[6..8].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    frame[8..16].copy_from_slice(&header.seq.get().to_le_bytes());
+    frame[16..24].copy_from_slice(&header.epoch.get().to_le_bytes());
+    frame[24..28].copy_from_slice(&header.branch.get().to_le_bytes());
+    frame[28..32].copy_from_slice(&body.to_le_bytes());
+    let sum = checksum(thread, &frame);
+    frame[SUM].copy_from_slice(&sum);
+    frame
+}
+
+/// Verifies a frame and splits it.
+fn open(thread: ThreadKey, frame: &[u8]) -> Result<(FrameHeader, &[u8]), FrameError> {
+    let expected = frame_len(frame)?;
+    if frame.len() != expected {
+        return Err(corrupt(format!(
+            "a frame of {expected} bytes has {}",
+            frame.len()
+        )));
+    }
+    // Before anything else is believed, the version included: what a newer program wrote is
+    // sealed in the same way, what is damaged is not.
+    if checksum(thread, frame) != frame[SUM] {
+        return Err(corrupt(
+            "the checksum does not match: the bytes were altered, or belong to another thread",
+        ));
+    }
+    let version = u16::from_le_bytes(array(frame, 6));
+    if version > FORMAT_VERSION {
+        return Err(FrameError::Newer(version));
+    }
+    let kind = FrameKind::parse(frame[4])
+        .filter(|_| version == FORMAT_VERSION)
+        .ok_or_else(|| corrupt(format!("no kind {} in version {version}", frame[4])))?;
+    let codec = if kind == FrameKind::Segment {
+        CODEC_RAW
+    } else {
+        CODEC_BINCODE
+    };
+    if frame[5] != codec {
+        return Err(corrupt(format!(
+            "expected codec {codec}, found {}",
+            frame[5]
+        )));
+    }
+    let header = FrameHeader {
+        kind,
+        seq: Seq::new(u64::from_le_bytes(array(frame, 8))),
+        epoch: Epoch::new(u64::from_le_bytes(array(frame, 16))),
+        branch: Branch::new(u32::from_le_bytes(array(frame, 24))),
+    };
+    Ok((header, &frame[HEADER_BYTES..]))
+}
+
+fn expect_kind(header: FrameHeader, kind: FrameKind) -> Result<(), FrameError> {
+    if header.kind == kind {
+        return Ok(());
+    }
+    Err(corrupt(format!(
+        "expected kind {}, found {}",
+        kind.number(),
+        header.kind.number()
+    )))
+}
+
+/// Covers the thread, so that a frame that was moved to another thread is found.
+fn checksum(thread: ThreadKey, frame: &[u8]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(thread.as_bytes());
+    hasher.update(&frame[..SUM.start]);
+    hasher.update(&frame[SUM.end..]);
+    array(hasher.finalize().as_bytes(), 0)
+}
+
+fn from_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
+    strict()
+        .deserialize(body)
+        .map_err(|error| corrupt(format!("the body does not decode: {error}")))
+}
+
+fn strict() -> impl Options {
+    bincode::DefaultOptions::new()
+        .with_fixint_encoding()
+        .reject_trailing_bytes()
+        .with_limit(MAX_BODY_BYTES as u64)
+}
+
+fn corrupt(found: impl Into<String>) -> FrameError {
+    FrameError::Corrupt(found.into())
+}
+
+fn array<const N: usize>(bytes: &[u8], from: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[from..from + N]);
+    array
+}

@@ -1,0 +1,71 @@
+//! The kinds of frames, with their numbers in the stored format.
+//!
+//! A number that was given once is never given again; `docs/format.md` has the table.
+
+use super::record::Record;
+
+/// What a frame holds, as its number in the stored format. Records are 1 to 14, in the order of
+/// the variants of [`Record`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FrameKind {
+    /// A record; the number is its kind.
+    Record(u8),
+    /// The head row.
+    Head,
+    /// The name row.
+    Name,
+    /// A run row.
+    Run,
+    /// A segment.
+    Segment,
+    /// Where a pruned log begins.
+    Start,
+}
+
+impl FrameKind {
+    /// The kind of a record.
+    pub fn of(record: &Record) -> Self {
+        Self::Record(match record {
+            Record::Schema(_) => 1,
+            Record::Input(_) => 2,
+            Record::Started(_) => 3,
+            Record::Outcome(_) => 4,
+            Record::Commit(_) => 5,
+            Record::Base(_) => 6,
+            Record::Stopped(_) => 7,
+            Record::Step(_) => 8,
+            Record::Question(_) => 9,
+            Record::Answer(_) => 10,
+            Record::Timer(_) => 11,
+            Record::Compensation(_) => 12,
+            Record::Inner(_) => 13,
+            Record::Branch(_) => 14,
+        })
+    }
+
+    /// The number in the stored format.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Record(kind) => kind,
+            Self::Head => 64,
+            Self::Name => 65,
+            Self::Run => 66,
+            Self::Segment => 67,
+            Self::Start => 68,
+        }
+    }
+
+    /// Reads the number; none if no kind of this version has it.
+    pub(crate) const fn parse(number: u8) -> Option<Self> {
+        Some(match number {
+            1..=14 => Self::Record(number),
+            64 => Self::Head,
+            65 => Self::Name,
+            66 => Self::Run,
+            67 => Self::Segment,
+            68 => Self::Start,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Who holds which thread, and the epochs that no write has stored yet.
+//!
+//! A claim costs no sync: epochs are stored with the writes that use them. A thread is listed here
+//! while it is held, or while an epoch was given out that the store does not know.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::super::contract::{StoreError, Take};
+use super::super::frame::ThreadKey;
+use crate::ids::{Epoch, ThreadId};
+
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    claims: Mutex<HashMap<ThreadKey, Held>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    epoch: Epoch,
+    held: bool,
+    /// Whether the store knows the epoch.
+    stored: bool,
+}
+
+impl Claims {
+    /// Takes a thread whose last stored epoch is this.
+    pub(super) fn take(
+        &self,
+        thread: &ThreadId,
+        stored: Epoch,
+        how: Take,
+    ) -> Result<Epoch, StoreError> {
+        let mut claims = self.lock();
+        let held = claims.entry(ThreadKey::of(thread)).or_insert(Held {
+            epoch: stored,
+            held: false,
+            stored: false,
+        });
+        if held.held && how == Take::IfFree {
+            return Err(StoreError::Busy {
+                thread: thread.clone(),
+            });
+        }
+        *held = Held {
+            epoch: held.epoch.max(stored).next(),
+            held: true,
+            stored: false,
+        };
+        Ok(held.epoch)
+    }
+
+    /// Gives a thread back, if the epoch is still the holder's.
+    pub(super) fn release(&self, thread: &ThreadId, epoch: Epoch) {
+        let mut claims = self.lock();
+        let key = ThreadKey::of(thread);
+        if let Some(held) = claims.get_mut(&key)
+            && held.epoch == epoch
+        {
+            held.held = false;
+            if held.stored {
+                claims.remove(&key);
+            }
+        }
+    }
+
+    /// The thread's epoch, if the last stored one is this.
+    pub(super) fn current(&self, thread: ThreadKey, stored: Epoch) -> Epoch {
+        self.lock()
+            .get(&thread)
+            .map_or(stored, |held| held.epoch.max(stored))
+    }
+
+    /// Takes note that the store knows this epoch now.
+    pub(super) fn note(&self, thread: ThreadKey, epoch: Epoch) {
+        let mut claims = self.lock();
+        if let Some(held) = claims.get_mut(&thread)
+            && held.epoch == epoch
+        {
+            held.stored = true;
+            if !held.held {
+                claims.remove(&thread);
+            }
+        }
+    }
+
+    /// Says at once that a thread is held.
+    pub(super) fn free(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        match self.lock().get(&ThreadKey::of(thread)) {
+            Some(held) if held.held => Err(StoreError::Busy {
+                thread: thread.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadKey, Held>> {
+        // Nothing panics while the lock is held.
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,127 @@
+//! Where a frame stands in the tree, and how it is cut into rows.
+//!
+//! A key is the thread's 16 bytes, a class, what the class needs, and the number of the row, all
+//! big-endian, so that a thread is one range and its log lies in order.
+
+use super::super::frame::ThreadKey;
+use super::super::guard::short_hash;
+use crate::ids::{RunId, Seq};
+
+/// The most bytes that one row of the tree holds.
+///
+/// sled rewrites a leaf of up to sixteen entries as a whole and moves what is larger than an
+/// eighth of a megabyte into files that it never syncs. Sixteen of these stay well below.
+pub(super) const ROW_BYTES: usize = 4096;
+
+const NAME: u8 = 0;
+const HEAD: u8 = 1;
+const START: u8 = 2;
+const RECORD: u8 = 3;
+const SEGMENT: u8 = 4;
+const RUN: u8 = 5;
+
+/// Bytes of the thread and the class.
+const PREFIX: usize = 17;
+
+/// The place of a frame: a key without the number of the row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Slot(Vec<u8>);
+
+/// What a slot holds, as far as upkeep has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Name,
+    Record(Seq),
+    Segment([u8; 16]),
+    Other,
+}
+
+impl Slot {
+    pub(super) fn name(thread: ThreadKey) -> Self {
+        Self::new(thread, NAME, &[])
+    }
+
+    pub(super) fn head(thread: ThreadKey) -> Self {
+        Self::new(thread, HEAD, &[])
+    }
+
+    pub(super) fn start(thread: ThreadKey) -> Self {
+        Self::new(thread, START, &[])
+    }
+
+    pub(super) fn record(thread: ThreadKey, seq: Seq) -> Self {
+        Self::new(thread, RECORD, &seq.get().to_be_bytes())
+    }
+
+    pub(super) fn segment(thread: ThreadKey, id: &[u8; 16]) -> Self {
+        Self::new(thread, SEGMENT, id)
+    }
+
+    pub(super) fn run(thread: ThreadKey, run: &RunId) -> Self {
+        Self::new(thread, RUN, &short_hash(run.as_str().as_bytes()))
+    }
+
+    fn new(thread: ThreadKey, class: u8, rest: &[u8]) -> Self {
+        let mut key = Vec::with_capacity(PREFIX + rest.len() + 2);
+        key.extend_from_slice(thread.as_bytes());
+        key.push(class);
+        key.extend_from_slice(rest);
+        Self(key)
+    }
+
+    /// The same slot with another thread's key.
+    pub(super) fn moved(&self, to: ThreadKey) -> Self {
+        let mut key = self.0.clone();
+        key[..16].copy_from_slice(to.as_bytes());
+        Self(key)
+    }
+
+    /// The key of one row.
+    pub(super) fn row(&self, number: u16) -> Vec<u8> {
+        let mut key = self.0.clone();
+        key.extend_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    /// Cuts a frame into rows with their keys.
+    pub(super) fn cut(&self, frame: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        frame
+            .chunks(ROW_BYTES)
+            .enumerate()
+            .map(|(number, row)| (self.row(number as u16), row.to_vec()))
+            .collect()
+    }
+
+    /// Reads a key; none if it is no key of ours.
+    pub(super) fn parse(key: &[u8]) -> Option<(Self, Class, u16)> {
+        if key.len() < PREFIX + 2 {
+            return None;
+        }
+        let (slot, row) = key.split_at(key.len() - 2);
+        let rest = &slot[PREFIX..];
+        let class = match (slot[PREFIX - 1], rest.len()) {
+            (NAME, 0) => Class::Name,
+            (HEAD | START, 0) | (RUN, 16) => Class::Other,
+            (RECORD, 8) => Class::Record(Seq::new(u64::from_be_bytes(rest.try_into().ok()?))),
+            (SEGMENT, 16) => Class::Segment(rest.try_into().ok()?),
+            _ => return None,
+        };
+        Some((
+            Self(slot.to_vec()),
+            class,
+            u16::from_be_bytes(row.try_into().ok()?),
+        ))
+    }
+}
+
+/// The thread of a key, if it has one.
+pub(super) fn thread_of(key: &[u8]) -> Option<ThreadKey> {
+    Some(ThreadKey::from_bytes(key.get(..16)?.try_into().ok()?))
+}
+
+/// The first key after all of a thread's; none if the thread is the last possible one.
+pub(super) fn end_of(thread: ThreadKey) -> Option<[u8; 16]> {
+    u128::from_be_bytes(*thread.as_bytes())
+        .checked_add(1)
+        .map(u128::to_be_bytes)
+}

@@ -1,0 +1,337 @@
+//! The durable store: one folder, one process at a time.
+//!
+//! In come writes of all threads, out goes "done" when the disk has them. sled keeps the rows; what
+//! sled does not promise (a synced file, an end that is not cut off, one honest error for damage)
+//! is added here. Nothing here waits for the disk on a worker of the runtime, except a close.
+
+mod claims;
+mod disk;
+mod keys;
+mod open;
+mod read;
+#[cfg(all(test, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;
+mod upkeep;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use self::disk::{Disk, SledDisk};
+use self::keys::Slot;
+use self::read::{View, guarded};
+use self::upkeep::Upkeep;
+use self::writer::{Append, Job, Reply, Shared};
+use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment};
+use super::guard::{Asks, after, sound};
+use super::kind::FrameKind;
+use super::rows::{HeadRow, NameRow, NamedRun};
+use crate::ids::{Epoch, RunId, Seq, ThreadId};
+
+/// How long a close waits for sled to end; after that its threads are left to themselves.
+const CLOSE: Duration = Duration::from_secs(30);
+
+/// Settings of a [`SledStore`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SledOptions {
+    /// How many bytes of pages sled keeps in memory. Not a limit of the memory it uses.
+    /// Default: 64 MiB.
+    pub cache_bytes: u64,
+}
+
+impl Default for SledOptions {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Keeps threads in a folder, so that they outlive their process.
+///
+/// Clones share the open folder. Dropping the last one closes it and returns when it can be opened
+/// again.
+#[derive(Clone)]
+pub struct SledStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    /// There until the store is dropped.
+    open: Option<Open>,
+}
+
+struct Open {
+    shared: Arc<Shared>,
+    jobs: Sender<Job>,
+    /// Behind a lock only because a receiver cannot be shared.
+    closed: Mutex<Receiver<()>>,
+}
+
+impl SledStore {
+    /// Opens a folder with the default settings, or makes it. Its parent must be there.
+    ///
+    /// Blocks while sled reads its log, so open a store before the work begins.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if it is open already, here or in another process;
+    /// [`StoreError::Corrupt`] if sled cannot make sense of the files; [`StoreError::Io`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, SledOptions::default())
+    }
+
+    /// The same with settings.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: SledOptions) -> Result<Self, StoreError> {
+        Self::start(path.as_ref(), &options, |disk| Box::new(disk))
+    }
+
+    fn start(
+        path: &Path,
+        options: &SledOptions,
+        seam: impl FnOnce(SledDisk) -> Box<dyn Disk>,
+    ) -> Result<Self, StoreError> {
+        let opened = open::open(path, options)?;
+        let mut disk = seam(SledDisk {
+            db: opened.db.clone(),
+            file: Arc::clone(&opened.file),
+            path: path.to_owned(),
+        });
+        let shared = Arc::new(Shared::new(opened.db.clone(), path.to_owned()));
+        let (jobs, queue) = mpsc::channel();
+        let (done, closed) = mpsc::channel();
+        let theirs = Arc::clone(&shared);
+        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
+        writer
+            .spawn(move || {
+                writer::work(&theirs, &mut *disk, &queue);
+                let path = theirs.path.clone();
+                drop((disk, theirs));
+                open::close(opened.db, &opened.file, opened.holder, &path);
+                // Whoever waits may have given up.
+                let _ = done.send(());
+            })
+            .map_err(|source| StoreError::Io {
+                action: format!("starting the writer of the store {}", path.display()),
+                source: Arc::new(source),
+            })?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                path: path.to_owned(),
+                open: Some(Open {
+                    shared,
+                    jobs,
+                    closed: Mutex::new(closed),
+                }),
+            }),
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    fn open_store(&self) -> Result<&Open, StoreError> {
+        self.inner.open.as_ref().ok_or(StoreError::Closed)
+    }
+
+    /// Reads with the gate held, so that no half of a batch is seen.
+    fn read<T>(
+        &self,
+        body: impl FnOnce(View<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let shared = &self.open_store()?.shared;
+        let _gate = shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        guarded(&shared.path, || body(shared.view()))
+    }
+
+    /// Hands a job to the writer and waits for its answer.
+    async fn hand(&self, job: impl FnOnce(Reply) -> Job) -> Result<(), StoreError> {
+        let open = self.open_store()?;
+        let (reply, answer) = oneshot::channel();
+        open.jobs.send(job(reply)).map_err(|_| StoreError::Closed)?;
+        match answer.await {
+            Ok(told) => told,
+            Err(_) => Err(open.shared.usable().err().unwrap_or(StoreError::Closed)),
+        }
+    }
+}
+
+impl fmt::Debug for SledStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SledStore")
+            .field("path", &self.inner.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Some(Open {
+            shared,
+            jobs,
+            closed,
+        }) = self.open.take()
+        else {
+            return;
+        };
+        // The writer has to be the last one to let go of sled: it closes it.
+        drop(shared);
+        drop(jobs);
+        let closed = closed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if closed.recv_timeout(CLOSE).is_err() {
+            tracing::warn!(path = %self.path.display(), "a store did not close in time");
+        }
+    }
+}
+
+#[async_trait]
+impl CheckpointStore for SledStore {
+    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
+        let shared = &self.open_store()?.shared;
+        shared.usable()?;
+        if how == Take::IfFree {
+            shared.claims.free(thread)?;
+        }
+        self.read(|view| {
+            let row = view.standing(thread)?;
+            let stored = row.as_ref().map(|row| row.epoch).unwrap_or_default();
+            Ok(Claim {
+                epoch: shared.claims.take(thread, stored, how)?,
+                next: row.as_ref().map_or(Seq::new(1), |row| row.next),
+                head: row.map(|row| row.head),
+            })
+        })
+    }
+
+    fn release(&self, thread: &ThreadId, epoch: Epoch) {
+        if let Ok(open) = self.open_store() {
+            open.shared.claims.release(thread, epoch);
+        }
+    }
+
+    async fn append(&self, write: Write) -> Result<(), StoreError> {
+        sound(&write)?;
+        let append = encode(write)?;
+        self.hand(|reply| Job::Append(append, reply)).await
+    }
+
+    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
+        self.read(|view| Ok(view.head_row(thread)?.map(|row| row.head)))
+    }
+
+    async fn records(
+        &self,
+        thread: &ThreadId,
+        from: Seq,
+        limit: usize,
+    ) -> Result<Vec<Stored>, StoreError> {
+        self.read(|view| view.records(thread, from, limit))
+    }
+
+    async fn segments(
+        &self,
+        thread: &ThreadId,
+        ids: &[[u8; 16]],
+    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        self.read(|view| ids.iter().map(|id| view.segment(thread, id)).collect())
+    }
+
+    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        self.read(|view| view.run(thread, run))
+    }
+
+    async fn threads(
+        &self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
+        self.read(|view| view.threads(after, limit))
+    }
+
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        let what = Upkeep::Delete(thread.clone());
+        self.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
+    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
+        let what = Upkeep::Copy {
+            from: from.clone(),
+            to: to.clone(),
+        };
+        self.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
+    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        let what = Upkeep::Prune(thread.clone());
+        self.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+}
+
+/// Turns a write into rows, on the caller's time: the writer's is everybody's.
+fn encode(write: Write) -> Result<Append, StoreError> {
+    let asks = Asks::of(&write);
+    let refused = |_: FrameError| StoreError::Refused {
+        thread: asks.thread.clone(),
+        reason: "a record or a segment in it is larger than the format allows",
+    };
+    let key = ThreadKey::of(&write.thread);
+    let next = after(&write);
+    let mut rows = Vec::new();
+    let mut seq = write.first;
+    for record in &write.records {
+        let frame = encode_record(key, seq, write.branch, write.epoch, record).map_err(refused)?;
+        rows.extend(Slot::record(key, seq).cut(&frame));
+        seq = seq.next();
+    }
+    let head = HeadRow {
+        next,
+        epoch: write.epoch,
+        head: write.head,
+    };
+    let frame = encode_row(key, FrameHeader::row(FrameKind::Head), &head).map_err(refused)?;
+    rows.extend(Slot::head(key).cut(&frame));
+    if let Some((run, row)) = write.run {
+        let slot = Slot::run(key, &run);
+        let frame = encode_row(
+            key,
+            FrameHeader::row(FrameKind::Run),
+            &NamedRun { run, row },
+        )
+        .map_err(refused)?;
+        rows.extend(slot.cut(&frame));
+    }
+    let name = NameRow {
+        thread: write.thread,
+    };
+    let frame = encode_row(key, FrameHeader::row(FrameKind::Name), &name).map_err(refused)?;
+    let name = Slot::name(key).cut(&frame);
+    let mut segments = Vec::new();
+    for (id, bytes) in &write.segments {
+        let slot = Slot::segment(key, id);
+        let rows = slot.cut(&encode_segment(key, bytes).map_err(refused)?);
+        segments.push((slot, rows));
+    }
+    Ok(Append {
+        key,
+        head: head.head.seq,
+        next,
+        rows,
+        name,
+        segments,
+        asks,
+    })
+}

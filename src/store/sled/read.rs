@@ -1,0 +1,303 @@
+//! Reading: from rows back to frames, from frames back to what was written, or a typed refusal.
+//!
+//! It trusts nothing: every frame is verified, and the log must be as long as its head row says.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use sled::Db;
+
+use super::super::contract::{Head, RunRow, StoreError, Stored};
+use super::super::frame::{ThreadKey, decode_record, decode_row, decode_segment, frame_len};
+use super::super::kind::FrameKind;
+use super::super::memory::hex;
+use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
+use super::keys::{ROW_BYTES, Slot, end_of, thread_of};
+use crate::ids::{RunId, Seq, ThreadId};
+
+pub(super) const THREAD_HINT: &str = "Other threads are not affected. Copy the store's folder, \
+     then restore it from a backup, or go on without this thread: delete it";
+const STORE_HINT: &str = "Nothing was moved or removed. Copy the store's folder before anything \
+     else, then restore it from a backup";
+
+/// The tree, for reading.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) db: &'a Db,
+    pub(super) path: &'a Path,
+}
+
+impl View<'_> {
+    /// How the thread stands; none if nothing of it is stored.
+    pub(super) fn head_row(self, thread: &ThreadId) -> Result<Option<HeadRow>, StoreError> {
+        let key = ThreadKey::of(thread);
+        let place = || format!("the head of thread {thread}");
+        let name = self.row::<NameRow>(key, &Slot::name(key), FrameKind::Name, &|| {
+            format!("the name of thread {thread}")
+        })?;
+        let head = self.row::<HeadRow>(key, &Slot::head(key), FrameKind::Head, &place)?;
+        match (name, head) {
+            (Some(name), Some(head)) if name.thread == *thread => Ok(Some(head)),
+            (Some(name), Some(_)) => Err(StoreError::Corrupt {
+                place: format!("the name of thread {thread}"),
+                found: format!("it is {}", name.thread),
+                hint: THREAD_HINT,
+            }),
+            (None, None) if !self.any(key)? => Ok(None),
+            (name, _) => Err(corrupt(
+                place(),
+                match name {
+                    Some(_) => "the head row is missing",
+                    None => "the name row is missing",
+                },
+            )),
+        }
+    }
+
+    /// The same, and the log must end where the head row says.
+    pub(super) fn standing(self, thread: &ThreadId) -> Result<Option<HeadRow>, StoreError> {
+        let row = self.head_row(thread)?;
+        if let Some(row) = &row {
+            let last = Seq::new(row.next.get().saturating_sub(1));
+            let key = ThreadKey::of(thread);
+            if self.get(&Slot::record(key, last).row(0))?.is_none() {
+                return Err(missing(thread, last, &self.start_row(thread)?));
+            }
+            self.ends(thread, row.next)?;
+        }
+        Ok(row)
+    }
+
+    /// At most `limit` records from `from` on.
+    pub(super) fn records(
+        self,
+        thread: &ThreadId,
+        from: Seq,
+        limit: usize,
+    ) -> Result<Vec<Stored>, StoreError> {
+        let mut all = Vec::new();
+        self.walk(thread, from, limit, |stored| all.push(stored))?;
+        Ok(all)
+    }
+
+    /// Shows the records one after the other.
+    pub(super) fn walk(
+        self,
+        thread: &ThreadId,
+        from: Seq,
+        limit: usize,
+        mut show: impl FnMut(Stored),
+    ) -> Result<(), StoreError> {
+        let Some(row) = self.head_row(thread)? else {
+            return Ok(());
+        };
+        let key = ThreadKey::of(thread);
+        let start = self.start_row(thread)?;
+        for seq in start.seqs(from, row.next).take(limit) {
+            let place = || format!("record {seq} of thread {thread}");
+            let frame = self
+                .frame(&Slot::record(key, seq), &place)?
+                .ok_or_else(|| missing(thread, seq, &start))?;
+            show(decode_record(key, seq, &frame).map_err(|error| error.at(place(), THREAD_HINT))?);
+        }
+        self.ends(thread, row.next)
+    }
+
+    pub(super) fn start_row(self, thread: &ThreadId) -> Result<StartRow, StoreError> {
+        let key = ThreadKey::of(thread);
+        let place = || format!("the start of thread {thread}");
+        let row = self.row::<StartRow>(key, &Slot::start(key), FrameKind::Start, &place)?;
+        Ok(row.unwrap_or_else(StartRow::whole))
+    }
+
+    pub(super) fn segment(self, thread: &ThreadId, id: &[u8; 16]) -> Result<Arc<[u8]>, StoreError> {
+        let key = ThreadKey::of(thread);
+        let place = || format!("segment {} of thread {thread}", hex(id));
+        let frame = self
+            .frame(&Slot::segment(key, id), &place)?
+            .ok_or_else(|| corrupt(place(), "it is missing"))?;
+        let bytes =
+            decode_segment(key, id, &frame).map_err(|error| error.at(place(), THREAD_HINT))?;
+        Ok(bytes.into())
+    }
+
+    pub(super) fn run(self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        let key = ThreadKey::of(thread);
+        let place = || format!("run {run} of thread {thread}");
+        let row = self.row::<NamedRun>(key, &Slot::run(key, run), FrameKind::Run, &place)?;
+        match row {
+            Some(named) if named.run != *run => Err(StoreError::Corrupt {
+                place: place(),
+                found: format!("it is run {}", named.run),
+                hint: THREAD_HINT,
+            }),
+            row => Ok(row.map(|named| named.row)),
+        }
+    }
+
+    /// At most `limit` threads after `after`, in the order of their keys.
+    pub(super) fn threads(
+        self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
+        let mut found = Vec::new();
+        let mut from = match after.map(|thread| end_of(ThreadKey::of(thread))) {
+            None => Some([0; 16]),
+            Some(next) => next,
+        };
+        while let Some(begin) = from
+            && found.len() < limit
+            && let Some(entry) = self.db.range(begin.to_vec()..).next()
+        {
+            let (raw, _) = entry.map_err(|error| self.sled(error))?;
+            let key = thread_of(&raw)
+                .ok_or_else(|| corrupt(self.place(), "a key in it is none of a store's"))?;
+            let place = || format!("the name of a thread with key {}", hex(key.as_bytes()));
+            let name = self
+                .row::<NameRow>(key, &Slot::name(key), FrameKind::Name, &place)?
+                .ok_or_else(|| corrupt(place(), "the name row is missing"))?;
+            if ThreadKey::of(&name.thread) != key {
+                return Err(corrupt(place(), "the name belongs to another key"));
+            }
+            if let Some(row) = self.head_row(&name.thread)? {
+                found.push((name.thread, row.head));
+            }
+            from = end_of(key);
+        }
+        Ok(found)
+    }
+
+    /// Puts the rows of a frame together again; none if there is no first row.
+    pub(super) fn frame(
+        self,
+        slot: &Slot,
+        place: &dyn Fn() -> String,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(first) = self.get(&slot.row(0))? else {
+            return Ok(None);
+        };
+        let len = frame_len(&first).map_err(|error| error.at(place(), THREAD_HINT))?;
+        let mut frame = Vec::with_capacity(len);
+        frame.extend_from_slice(&first);
+        for number in 1..len.div_ceil(ROW_BYTES) {
+            let row = self.get(&slot.row(number as u16))?;
+            frame.extend_from_slice(&row.ok_or_else(|| {
+                corrupt(place(), format!("row {number} of the frame is missing"))
+            })?);
+        }
+        Ok(Some(frame))
+    }
+
+    pub(super) fn contains(self, slot: &Slot) -> Result<bool, StoreError> {
+        Ok(self.get(&slot.row(0))?.is_some())
+    }
+
+    fn row<T: DeserializeOwned>(
+        self,
+        key: ThreadKey,
+        slot: &Slot,
+        kind: FrameKind,
+        place: &dyn Fn() -> String,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(frame) = self.frame(slot, place)? else {
+            return Ok(None);
+        };
+        let (_, row) =
+            decode_row(key, kind, &frame).map_err(|error| error.at(place(), THREAD_HINT))?;
+        Ok(Some(row))
+    }
+
+    /// Whether anything is stored under a thread's key.
+    fn any(self, key: ThreadKey) -> Result<bool, StoreError> {
+        match self.db.scan_prefix(key.as_bytes()).next() {
+            None => Ok(false),
+            Some(entry) => entry.map(|_| true).map_err(|error| self.sled(error)),
+        }
+    }
+
+    /// Nothing may stand behind the end of the log: it would be a record that the head lost.
+    fn ends(self, thread: &ThreadId, next: Seq) -> Result<(), StoreError> {
+        let key = ThreadKey::of(thread);
+        let begin = Slot::record(key, next).row(0);
+        let end = Slot::record(key, Seq::new(u64::MAX)).row(u16::MAX);
+        match self.db.range(begin..=end).next() {
+            None => Ok(()),
+            Some(Err(error)) => Err(self.sled(error)),
+            Some(Ok(_)) => Err(corrupt(
+                format!("the head of thread {thread}"),
+                format!("it says that the log ends before record {next}, but the log goes on"),
+            )),
+        }
+    }
+
+    fn get(self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
+        self.db.get(key).map_err(|error| self.sled(error))
+    }
+
+    pub(super) fn place(self) -> String {
+        format!("the store {}", self.path.display())
+    }
+
+    pub(super) fn sled(self, error: sled::Error) -> StoreError {
+        refusal(self.path, "reading", error)
+    }
+}
+
+/// Turns a refusal of sled into ours.
+pub(super) fn refusal(path: &Path, doing: &str, error: sled::Error) -> StoreError {
+    match error {
+        sled::Error::Io(source) => StoreError::Io {
+            action: format!("{doing} the store {}", path.display()),
+            source: Arc::new(source),
+        },
+        other => StoreError::Corrupt {
+            place: format!("the store {}", path.display()),
+            found: other.to_string(),
+            hint: STORE_HINT,
+        },
+    }
+}
+
+/// Runs something that may panic inside sled, which it does on damaged files.
+pub(super) fn guarded<T>(
+    path: &Path,
+    body: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        Err(StoreError::Corrupt {
+            place: format!("the store {}", path.display()),
+            found: format!("sled panicked: {said}"),
+            hint: STORE_HINT,
+        })
+    })
+}
+
+pub(super) fn corrupt(place: String, found: impl Into<String>) -> StoreError {
+    StoreError::Corrupt {
+        place,
+        found: found.into(),
+        hint: THREAD_HINT,
+    }
+}
+
+fn missing(thread: &ThreadId, seq: Seq, start: &StartRow) -> StoreError {
+    let sound = start
+        .seqs(Seq::new(0), seq)
+        .filter(|kept| *kept < seq)
+        .last();
+    corrupt(
+        format!("record {seq} of thread {thread}"),
+        match sound {
+            Some(sound) => format!("it is missing; the last record before it is {sound}"),
+            None => "it is missing, and there is none before it".to_owned(),
+        },
+    )
+}

@@ -1,0 +1,148 @@
+//! Deleting, copying and pruning: what has to change, as one batch.
+
+use sled::Batch;
+
+use super::super::contract::StoreError;
+use super::super::frame::{FrameHeader, ThreadKey, encode_row, reframe};
+use super::super::kind::FrameKind;
+use super::super::retain::Survey;
+use super::super::rows::{NameRow, StartRow};
+use super::keys::{Class, Slot};
+use super::read::{THREAD_HINT, View, corrupt};
+use crate::ids::{Seq, ThreadId};
+
+/// A change to whole threads.
+#[derive(Debug)]
+pub(super) enum Upkeep {
+    Delete(ThreadId),
+    Copy { from: ThreadId, to: ThreadId },
+    Prune(ThreadId),
+}
+
+impl Upkeep {
+    /// The threads that no call may hold meanwhile.
+    pub(super) fn threads(&self) -> Vec<&ThreadId> {
+        match self {
+            Self::Delete(thread) | Self::Prune(thread) => vec![thread],
+            Self::Copy { from, to } if from == to => vec![from],
+            Self::Copy { from, to } => vec![from, to],
+        }
+    }
+}
+
+/// What to write; none if nothing has to change.
+pub(super) fn plan(view: View<'_>, what: &Upkeep) -> Result<Option<Batch>, StoreError> {
+    match what {
+        Upkeep::Delete(thread) => delete(view, thread),
+        Upkeep::Copy { from, to } => copy(view, from, to),
+        Upkeep::Prune(thread) => prune(view, thread),
+    }
+}
+
+/// Removes by key alone, so that a damaged thread can be removed too.
+fn delete(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError> {
+    let mut batch = Batch::default();
+    let mut any = false;
+    for entry in view.db.scan_prefix(ThreadKey::of(thread).as_bytes()) {
+        let (key, _) = entry.map_err(|error| view.sled(error))?;
+        batch.remove(key);
+        any = true;
+    }
+    Ok(any.then_some(batch))
+}
+
+fn copy(view: View<'_>, from: &ThreadId, to: &ThreadId) -> Result<Option<Batch>, StoreError> {
+    let Some(row) = view.standing(from)? else {
+        return Ok(None);
+    };
+    if view.head_row(to)?.is_some() {
+        return Err(StoreError::Exists { thread: to.clone() });
+    }
+    let (old, new) = (ThreadKey::of(from), ThreadKey::of(to));
+    let start = view.start_row(from)?;
+    let mut expected = start.seqs(Seq::new(0), row.next);
+    let mut batch = Batch::default();
+    for (slot, class) in slots(view, from)? {
+        if let Class::Record(seq) = class
+            && expected.next() != Some(seq)
+        {
+            return Err(corrupt(
+                format!("record {seq} of thread {from}"),
+                "a record before it is missing, so the thread was not copied",
+            ));
+        }
+        let place = || format!("thread {from}, while it was copied");
+        let frame = view
+            .frame(&slot, &place)?
+            .ok_or_else(|| corrupt(place(), "a row has gone"))?;
+        let frame = match class {
+            Class::Name => encode_row(
+                new,
+                FrameHeader::row(FrameKind::Name),
+                &NameRow { thread: to.clone() },
+            ),
+            _ => reframe(old, new, &frame),
+        }
+        .map_err(|error| error.at(place(), THREAD_HINT))?;
+        for (key, row) in slot.moved(new).cut(&frame) {
+            batch.insert(key, row);
+        }
+    }
+    Ok(Some(batch))
+}
+
+fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError> {
+    let Some(row) = view.standing(thread)? else {
+        return Ok(None);
+    };
+    let mut survey = Survey::new(&row.head);
+    view.walk(thread, Seq::new(0), usize::MAX, |stored| {
+        survey.see(&stored)
+    })?;
+    let Some(kept) = survey.finish() else {
+        return Ok(None);
+    };
+    let mut batch = Batch::default();
+    for entry in view.db.scan_prefix(ThreadKey::of(thread).as_bytes()) {
+        let (key, _) = entry.map_err(|error| view.sled(error))?;
+        let stays = match Slot::parse(&key) {
+            Some((_, Class::Record(seq), _)) => kept.has(seq.get()),
+            Some((_, Class::Segment(id), _)) => kept.segments.contains(&id),
+            _ => true,
+        };
+        if !stays {
+            batch.remove(key);
+        }
+    }
+    let key = ThreadKey::of(thread);
+    let start = StartRow {
+        floor: kept.floor,
+        older: kept.older.into_iter().collect(),
+    };
+    let place = || format!("the start of thread {thread}");
+    let frame = encode_row(key, FrameHeader::row(FrameKind::Start), &start)
+        .map_err(|error| error.at(place(), THREAD_HINT))?;
+    for (key, row) in Slot::start(key).cut(&frame) {
+        batch.insert(key, row);
+    }
+    Ok(Some(batch))
+}
+
+/// The slots of a thread, in order.
+fn slots(view: View<'_>, thread: &ThreadId) -> Result<Vec<(Slot, Class)>, StoreError> {
+    let mut slots = Vec::new();
+    for entry in view.db.scan_prefix(ThreadKey::of(thread).as_bytes()) {
+        let (key, _) = entry.map_err(|error| view.sled(error))?;
+        match Slot::parse(&key) {
+            Some((slot, class, 0)) => slots.push((slot, class)),
+            Some(_) => {}
+            None => {
+                return Err(corrupt(
+                    format!("thread {thread}"),
+                    "a key in it is none of a store's",
+                ));
+            }
+        }
+    }
+    Ok(slots)
+}

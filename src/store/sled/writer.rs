@@ -1,0 +1,286 @@
+//! The writer: one thread through which every change goes.
+//!
+//! In come jobs of all threads, out go their answers once the disk has the bytes. It takes what
+//! waits, asks the guards, puts everything admitted into one batch, flushes, syncs, and answers.
+//! It never runs on a worker of the runtime, and nobody else writes.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use sled::Batch;
+use tokio::sync::oneshot;
+
+use super::super::contract::{StoreError, Take};
+use super::super::frame::ThreadKey;
+use super::super::guard::{Asks, Standing};
+use super::claims::Claims;
+use super::disk::Disk;
+use super::keys::Slot;
+use super::read::{View, guarded};
+use super::upkeep::{self, Upkeep};
+use crate::ids::Seq;
+
+/// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
+/// more: a large batch makes everyone in it wait.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A row of the tree.
+pub(super) type Row = (Vec<u8>, Vec<u8>);
+
+/// What everyone shares who has the store open.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) db: sled::Db,
+    pub(super) path: std::path::PathBuf,
+    pub(super) claims: Claims,
+    /// Held for reading by those who look at more than one row, for writing while a batch is
+    /// applied: a reader sees all of a batch or nothing.
+    pub(super) gate: RwLock<()>,
+    /// Set once the end of the log is unknown.
+    failed: Mutex<Option<StoreError>>,
+}
+
+impl Shared {
+    pub(super) fn new(db: sled::Db, path: std::path::PathBuf) -> Self {
+        Self {
+            db,
+            path,
+            claims: Claims::default(),
+            gate: RwLock::new(()),
+            failed: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            db: &self.db,
+            path: &self.path,
+        }
+    }
+
+    /// Refuses once the end of the log is unknown.
+    pub(super) fn usable(&self) -> Result<(), StoreError> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Remembers the first failure that leaves the end of the log unknown.
+    fn fail(&self, error: &StoreError) -> StoreError {
+        const UNKNOWN: &str = "what was not acknowledged may or may not be stored, so nothing more \
+             is written: open the store again";
+        let told = match error {
+            StoreError::Io { action, source } => StoreError::Io {
+                action: format!("{action} ({UNKNOWN})"),
+                source: Arc::clone(source),
+            },
+            StoreError::Corrupt { place, found, hint } => StoreError::Corrupt {
+                place: place.clone(),
+                found: format!("{found} ({UNKNOWN})"),
+                hint,
+            },
+            other => other.clone(),
+        };
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert(told).clone()
+    }
+}
+
+/// Where an answer goes.
+pub(super) type Reply = oneshot::Sender<Result<(), StoreError>>;
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Job {
+    Append(Append, Reply),
+    Upkeep(Upkeep, Reply),
+}
+
+/// An append, encoded by its caller.
+#[derive(Debug)]
+pub(super) struct Append {
+    pub(super) asks: Asks,
+    pub(super) key: ThreadKey,
+    /// How the thread stands afterwards.
+    pub(super) head: Seq,
+    pub(super) next: Seq,
+    /// Records, head row, run row.
+    pub(super) rows: Vec<Row>,
+    /// The name row, for a thread without a log.
+    pub(super) name: Vec<Row>,
+    /// Segments, each written only if it is not there.
+    pub(super) segments: Vec<(Slot, Vec<Row>)>,
+}
+
+impl Append {
+    fn bytes(&self) -> usize {
+        let size = |rows: &[Row]| rows.iter().map(|(_, row)| row.len()).sum::<usize>();
+        size(&self.rows)
+            + self
+                .segments
+                .iter()
+                .map(|(_, rows)| size(rows))
+                .sum::<usize>()
+    }
+}
+
+/// Works until every sender is gone.
+pub(super) fn work(shared: &Shared, disk: &mut dyn Disk, jobs: &Receiver<Job>) {
+    let mut waiting = VecDeque::new();
+    while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
+        match job {
+            Job::Upkeep(what, reply) => {
+                let done = guarded(&shared.path, || upkeep(shared, disk, &what));
+                // Whoever asked may have gone.
+                let _ = reply.send(done);
+            }
+            Job::Append(first, reply) => {
+                let mut bytes = first.bytes();
+                let mut appends = vec![(first, reply)];
+                while bytes < BATCH_BYTES
+                    && let Ok(job) = jobs.try_recv()
+                {
+                    match job {
+                        Job::Append(append, reply) => {
+                            bytes += append.bytes();
+                            appends.push((append, reply));
+                        }
+                        // What came before it is written first.
+                        upkeep @ Job::Upkeep(..) => {
+                            waiting.push_back(upkeep);
+                            break;
+                        }
+                    }
+                }
+                write(shared, disk, appends);
+            }
+        }
+    }
+}
+
+/// Writes appends of any threads in one batch and answers each.
+fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
+    if let Err(error) = shared.usable() {
+        return answer(appends.into_iter().map(|(_, reply)| reply), &Err(error));
+    }
+    let mut admitted: Vec<(Append, Reply)> = Vec::new();
+    let done = guarded(&shared.path, || {
+        let gate = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = Batch::default();
+        let mut seen = Seen::default();
+        for (mut append, reply) in appends {
+            match seen.admit(shared, &mut append, &mut batch) {
+                Ok(()) => admitted.push((append, reply)),
+                Err(error) => {
+                    let _ = reply.send(Err(error));
+                }
+            }
+        }
+        if admitted.is_empty() {
+            return Ok(());
+        }
+        disk.write(batch)?;
+        drop(gate);
+        disk.flush()?;
+        disk.sync()
+    });
+    if done.is_ok() {
+        for (append, _) in &admitted {
+            shared.claims.note(append.key, append.asks.epoch);
+        }
+    }
+    let told = done.map_err(|error| shared.fail(&error));
+    answer(admitted.into_iter().map(|(_, reply)| reply), &told);
+}
+
+fn answer(replies: impl Iterator<Item = Reply>, told: &Result<(), StoreError>) {
+    for reply in replies {
+        let _ = reply.send(told.clone());
+    }
+}
+
+/// How threads will stand once the batch is applied.
+#[derive(Debug, Default)]
+struct Seen {
+    standings: HashMap<ThreadKey, Standing>,
+    segments: HashSet<Slot>,
+}
+
+impl Seen {
+    /// Adds an append to the batch, if its thread admits it.
+    fn admit(
+        &mut self,
+        shared: &Shared,
+        append: &mut Append,
+        batch: &mut Batch,
+    ) -> Result<(), StoreError> {
+        let view = shared.view();
+        let stored = match self.standings.get(&append.key) {
+            Some(standing) => *standing,
+            None => view
+                .head_row(&append.asks.thread)?
+                .map_or(Standing::unknown(), |row| Standing {
+                    epoch: row.epoch,
+                    head: row.head.seq,
+                    next: row.next,
+                }),
+        };
+        Standing {
+            epoch: shared.claims.current(append.key, stored.epoch),
+            ..stored
+        }
+        .admit(&append.asks)?;
+        let mut segments = Vec::new();
+        for (slot, rows) in std::mem::take(&mut append.segments) {
+            if !self.segments.contains(&slot) && !view.contains(&slot)? {
+                self.segments.insert(slot);
+                segments.extend(rows);
+            }
+        }
+        let mut rows = std::mem::take(&mut append.rows);
+        rows.extend(segments);
+        if stored.head.get() == 0 {
+            rows.append(&mut append.name);
+        }
+        for (key, row) in rows {
+            batch.insert(key, row);
+        }
+        let standing = Standing {
+            epoch: append.asks.epoch,
+            head: append.head,
+            next: append.next,
+        };
+        self.standings.insert(append.key, standing);
+        Ok(())
+    }
+}
+
+/// Does one piece of upkeep, with its threads held meanwhile.
+fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), StoreError> {
+    shared.usable()?;
+    let mut taken = Vec::new();
+    let done = (|| {
+        for thread in what.threads() {
+            shared.claims.free(thread)?;
+            // A damaged head hides its epoch; such a thread can still be deleted.
+            let stored = shared.view().head_row(thread).ok().flatten();
+            let epoch = stored.map(|row| row.epoch).unwrap_or_default();
+            taken.push((thread, shared.claims.take(thread, epoch, Take::IfFree)?));
+        }
+        let Some(batch) = upkeep::plan(shared.view(), what)? else {
+            return Ok(());
+        };
+        let written = (|| {
+            let gate = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+            disk.write(batch)?;
+            drop(gate);
+            disk.flush()?;
+            disk.sync()
+        })();
+        written.map_err(|error| shared.fail(&error))
+    })();
+    for (thread, epoch) in taken {
+        shared.claims.release(thread, epoch);
+    }
+    done
+}
