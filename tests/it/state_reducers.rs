@@ -36,7 +36,8 @@ fn replace_takes_what_was_written() {
     gives::<Replace, u8>(1, vec![2], 2);
     gives::<Replace, Option<u8>>(Some(1), vec![None], None);
     gives::<Replace, u8>(1, vec![], 1);
-    assert!(!<Replace as Reducer<u8>>::CONCURRENT, "C02");
+    // C02.
+    const { assert!(!<Replace as Reducer<u8>>::CONCURRENT) };
 }
 
 #[test]
