@@ -8,6 +8,11 @@ pub mod graphs;
 #[cfg(feature = "graphs")]
 mod research;
 mod smoke;
+mod state_codec;
+mod state_data;
+mod state_merge;
+mod state_orders;
+mod state_reducers;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;
@@ -18,3 +23,4 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+mod ui;
