@@ -11,7 +11,7 @@ pub(super) struct DotText<'t>(pub(super) &'t str);
 
 impl fmt::Display for DotText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
+        for c in self.0.chars().map(shown) {
             match c {
                 '"' => f.write_str("\\\"")?,
                 '\\' => f.write_str("\\\\")?,
@@ -33,7 +33,7 @@ pub(super) struct MermaidText<'t>(pub(super) &'t str);
 impl fmt::Display for MermaidText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut before = None;
-        let mut rest = self.0.chars();
+        let mut rest = self.0.chars().map(shown);
         while let Some(c) = rest.next() {
             let inside = |near: Option<char>| near.is_some_and(char::is_alphanumeric);
             let after = rest.clone().next();
@@ -54,6 +54,19 @@ impl fmt::Display for MermaidText<'_> {
         }
         Ok(())
     }
+}
+
+/// The character, or what stands for it: SVG can hold no control characters but three, not even by
+/// number, so the others are shown by their symbols.
+fn shown(c: char) -> char {
+    let symbol = match c {
+        '\t' | '\n' | '\r' => return c,
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32),
+        '\u{7f}' => Some('␡'),
+        '\u{fffe}' | '\u{ffff}' => Some(char::REPLACEMENT_CHARACTER),
+        _ => return c,
+    };
+    symbol.unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Whether a character moves, hides or turns its neighbours instead of being seen: it would make
@@ -98,6 +111,7 @@ mod tests {
         assert_eq!(dot("\\N \\"), "\\\\N \\\\");
         assert_eq!(dot("a\nb\tc"), "a\\nb\tc");
         assert_eq!(dot("&lt;<b>"), "&amp;lt;<b>");
+        assert_eq!(dot("a\0b\r"), "a␀b&#13;");
         assert_eq!(dot("é 🦀 \u{202e}x"), "é 🦀 &#8238;x");
     }
 
