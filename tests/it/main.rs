@@ -5,8 +5,10 @@
 #[path = "../../graphs/mod.rs"]
 pub mod graphs;
 
+mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
+mod rooms;
 mod smoke;
 mod state_codec;
 mod state_data;
