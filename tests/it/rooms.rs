@@ -187,8 +187,8 @@ fn complaint(
         return None;
     }
     if table.contains_key(name) {
-        let public = surface.modules.contains(name)
-            && (allowed.all_public || allowed.public.contains(name));
+        let public =
+            surface.modules.contains(name) && (allowed.all_public || allowed.public.contains(name));
         return (!public).then(|| format!("the inside of `{name}`"));
     }
     match surface.names.get(name) {
