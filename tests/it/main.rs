@@ -5,6 +5,7 @@
 #[path = "../../graphs/mod.rs"]
 pub mod graphs;
 
+mod data_path;
 mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
