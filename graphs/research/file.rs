@@ -68,6 +68,9 @@ mod tests {
     #[test]
     fn a_path_that_cannot_be_written_is_named() {
         let error = write_whole(Path::new("/no/such/folder/a.md"), "x").unwrap_err();
-        assert!(error.to_string().contains("/no/such/folder/a.md"), "{error}");
+        assert!(
+            error.to_string().contains("/no/such/folder/a.md"),
+            "{error}"
+        );
     }
 }

@@ -36,13 +36,13 @@ pub use coverage::{
 };
 pub use discover::{CANDIDATES_A_ROUND, Candidate, discover};
 pub use document::{Document, Format, Passage};
-pub use index::{Hit, Index};
 pub use file::write_whole;
 pub use graph::{research, research_with};
+pub use index::{Hit, Index};
 pub use library::{Library, LibraryError, Limits, SkipReason, Skipped, read_document};
 pub use nodes::{CitationsRefused, Desk};
 pub use notes::{AnalyseError, Evidence, Note, analyse};
 pub use plan::{Plan, PlanError, SubQuestion};
 pub use report::write_report;
 pub use shelf::Shelf;
-pub use state::{ResearchState, TaskError, required_sources};
+pub use state::{ResearchState, ResearchStateUpdate, TaskError, required_sources};

@@ -126,10 +126,7 @@ pub(super) fn route(state: &ResearchState) -> Result<Route, NodeError> {
 /// Writes the report's text.
 pub(super) async fn report(state: Snapshot<ResearchState>) -> Updated {
     let plan = plan(&state)?;
-    let coverage = state
-        .coverage
-        .as_ref()
-        .ok_or_else(|| missing("coverage"))?;
+    let coverage = state.coverage.as_ref().ok_or_else(|| missing("coverage"))?;
     let found = answer::findings(plan, &state.notes);
     let report = write_report(plan, &found, coverage, &state.errors, &state.skipped);
     Ok(ResearchState::update().report(Some(report)))
