@@ -8,6 +8,7 @@
 extern crate self as milepost;
 
 pub mod agent;
+pub mod dot;
 mod engine;
 mod event;
 mod graph;

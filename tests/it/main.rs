@@ -5,8 +5,11 @@
 #[path = "../../graphs/mod.rs"]
 pub mod graphs;
 
+mod data_path;
+mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
+mod rooms;
 mod smoke;
 mod store_conformance;
 #[cfg(feature = "sled")]

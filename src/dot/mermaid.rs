@@ -1,0 +1,119 @@
+//! A Mermaid flowchart.
+
+use std::fmt;
+
+use super::line::{Stroke, label, stroke};
+use super::look::{END, INK, KINDS, Look, START, look};
+use super::text::MermaidText;
+use crate::graph::{GraphView, Point};
+
+/// A graph as a Mermaid flowchart; its [`Display`](fmt::Display) is the text.
+///
+/// Drawn like [`Dot`](super::Dot), as far as Mermaid can: shapes and colours say the kind, dashed
+/// lines are conditional, thick ones are fan-outs, dotted ones stand in for a fan-out over nothing.
+/// The same graph gives the same bytes each time.
+#[derive(Debug, Clone, Copy)]
+pub struct Mermaid<'g> {
+    view: &'g GraphView,
+}
+
+impl<'g> Mermaid<'g> {
+    /// Draws this graph.
+    pub fn new(view: &'g GraphView) -> Self {
+        Self { view }
+    }
+}
+
+impl fmt::Display for Mermaid<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("flowchart TB\n")?;
+        write_node(f, Point::Start, "start", START)?;
+        for (place, node) in self.view.nodes.iter().enumerate() {
+            write_node(f, Point::Node(place), node.name.as_str(), look(node.kind))?;
+        }
+        write_node(f, Point::End, "end", END)?;
+        self.write_edges(f)?;
+        self.write_styles(f)
+    }
+}
+
+impl Mermaid<'_> {
+    fn write_edges(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for edge in &self.view.edges {
+            let arrow = match (edge.payload, stroke(edge)) {
+                (Some(_), _) => "==>",
+                (None, Stroke::Solid) => "-->",
+                (None, Stroke::Dashed | Stroke::Dotted) => "-.->",
+            };
+            write!(f, "  {} {arrow}", Id(edge.from))?;
+            let label = label(edge);
+            if !label.is_empty() {
+                write!(f, "|\"{}\"|", MermaidText(&label))?;
+            }
+            writeln!(f, " {}", Id(edge.to))?;
+        }
+        Ok(())
+    }
+
+    fn write_styles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, edge) in self.view.edges.iter().enumerate() {
+            // An arrow is thick or dashed, not both; the stroke has to be set by the edge's place.
+            let dashes = match (edge.payload, stroke(edge)) {
+                (Some(_), Stroke::Dashed) => "7 5",
+                (_, Stroke::Dotted) => "2 4",
+                _ => continue,
+            };
+            writeln!(f, "  linkStyle {place} stroke-dasharray:{dashes}")?;
+        }
+        for (place, node) in self.view.nodes.iter().enumerate() {
+            if node.payload.is_some() {
+                writeln!(f, "  style n{place} stroke-width:4px")?;
+            }
+        }
+        let used = |kind: &_| self.view.nodes.iter().any(|node| node.kind == *kind);
+        let kinds = KINDS.into_iter().filter(used).map(look);
+        for look in [START].into_iter().chain(kinds).chain([END]) {
+            writeln!(
+                f,
+                "  classDef {} fill:{},stroke:{},color:{INK}",
+                Class(look),
+                look.fill,
+                look.border
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn write_node(f: &mut fmt::Formatter<'_>, at: Point, text: &str, look: Look) -> fmt::Result {
+    let (open, close) = look.brackets;
+    writeln!(
+        f,
+        "  {}{open}\"{}\"{close}:::{}",
+        Id(at),
+        MermaidText(text),
+        Class(look)
+    )
+}
+
+/// The name of a class: with a letter before it, for `subgraph` is a word of the language.
+struct Class(Look);
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "k_{}", self.0.class)
+    }
+}
+
+/// The id of a point, made of its place alone.
+struct Id(Point);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Point::Start => f.write_str("start"),
+            Point::Node(place) => write!(f, "n{place}"),
+            Point::End => f.write_str("stop"),
+        }
+    }
+}
