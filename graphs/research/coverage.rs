@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use milepost::Exits;
 use milepost::agent::terms;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +57,7 @@ pub enum Missing {
 }
 
 /// Where the run goes after the coverage check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Exits)]
 pub enum Route {
     /// Search again.
     Discover,

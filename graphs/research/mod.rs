@@ -1,8 +1,9 @@
 //! Research over a folder of documents: question in, report with checked citations out.
 //!
-//! The pure parts of the graph: read and index a folder, plan, search, take notes, judge coverage,
-//! write the report, check its citations. Each takes plain data and gives plain data, so that the
-//! graph keeps all of it in its state. Nothing here reaches a network.
+//! `graph` has the graph and its picture, `nodes` what its nodes do. The rest are the pure parts:
+//! read and index a folder, plan, search, take notes, judge coverage, write the report, check its
+//! citations. Each takes plain data and gives plain data, so that the graph keeps all of it in its
+//! state. Nothing here reaches a network.
 
 mod answer;
 mod canonical;
@@ -11,11 +12,14 @@ mod coverage;
 mod discover;
 mod document;
 mod draft;
+mod file;
 mod folder;
+mod graph;
 mod html;
 mod index;
 mod library;
 mod markdown;
+mod nodes;
 mod notes;
 mod plain;
 mod plan;
@@ -32,10 +36,13 @@ pub use coverage::{
 };
 pub use discover::{CANDIDATES_A_ROUND, Candidate, discover};
 pub use document::{Document, Format, Passage};
+pub use file::write_whole;
+pub use graph::{research, research_with};
 pub use index::{Hit, Index};
 pub use library::{Library, LibraryError, Limits, SkipReason, Skipped, read_document};
+pub use nodes::{CitationsRefused, Desk};
 pub use notes::{AnalyseError, Evidence, Note, analyse};
 pub use plan::{Plan, PlanError, SubQuestion};
 pub use report::write_report;
 pub use shelf::Shelf;
-pub use state::{ResearchState, TaskError, required_sources};
+pub use state::{ResearchState, ResearchStateUpdate, TaskError, required_sources};

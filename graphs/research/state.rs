@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use milepost::{Add, Append, Merge, State};
 use serde::{Deserialize, Serialize};
 
 use super::citations::CitationFault;
@@ -15,9 +16,10 @@ use super::notes::Note;
 use super::plan::Plan;
 
 /// The state of a research run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, State)]
 pub struct ResearchState {
     /// The question.
+    #[required]
     pub query: String,
     /// The folder of documents.
     pub docs: String,
@@ -26,15 +28,20 @@ pub struct ResearchState {
     /// What is to be found out.
     pub plan: Option<Plan>,
     /// The documents worth reading, in the order they were found.
+    #[reduce(Append)]
     pub candidates: Vec<Candidate>,
     /// What was found, by canonical id: one note a source.
+    #[reduce(Merge)]
     pub notes: BTreeMap<String, Note>,
     /// How much of the question is answered.
     pub coverage: Option<CoverageReport>,
     /// How often discovery was done.
+    #[reduce(Add)]
     pub rounds: u32,
     /// The report.
     pub report: Option<String>,
+    /// Where the report is to be written; nowhere, if there is nothing.
+    pub out: Option<String>,
     /// Where the report was written.
     pub report_path: Option<String>,
     /// Whether a person is asked for approval.
@@ -44,6 +51,7 @@ pub struct ResearchState {
     /// The files that could not be read.
     pub skipped: Vec<Skipped>,
     /// The tasks that failed and were tolerated.
+    #[reduce(Append)]
     pub errors: Vec<TaskError>,
 }
 

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use milepost::agent::Extractive;
+use milepost::store::MemoryStore;
+use milepost::{Command, Runner, ThreadId};
 
 use super::research;
-use crate::graphs::research::{Library, Limits};
+use crate::graphs::research::{Library, Limits, ResearchState, research as graph};
 
 /// A question, the page that answers it, and words of the answer.
 type Asked = (&'static str, &'static str, &'static str);
@@ -269,4 +271,22 @@ async fn questions_not_tuned_for_are_answered_no_less_than_before() {
         return;
     };
     assert!(answered.len() >= NOT_TUNED_ANSWERED, "{answered:#?}");
+}
+
+#[tokio::test]
+async fn the_graph_answers_questions_to_the_manual_as_the_plain_calls_do() {
+    let Some((folder, library)) = manual() else {
+        return;
+    };
+    let runner = Runner::new(graph().unwrap()).store(MemoryStore::new());
+    for (question, ..) in &QUESTIONS[..3] {
+        let input = ResearchState::update()
+            .query((*question).to_owned())
+            .docs(folder.display().to_string());
+        let thread = ThreadId::new(question).unwrap();
+        let done = runner.run(&thread, Command::start(input)).await.unwrap();
+        let (by_hand, _) = research(question, folder, library, &Extractive, "").await;
+        assert_eq!(done.state.report, by_hand.report);
+        assert_eq!(done.state.notes, by_hand.notes);
+    }
 }
