@@ -6,8 +6,8 @@ use std::io::Write as _;
 const FLOORS: &[(&str, usize)] = &[
     ("chain", 60),
     ("diamond", 50),
-    ("fan", 70),
-    ("branch", 20),
+    ("fan", 50),
+    ("branch", 10),
     ("empty", 40),
     ("long", 60),
     ("mixed", 60),
