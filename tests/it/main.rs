@@ -5,6 +5,7 @@
 #[path = "../../graphs/mod.rs"]
 pub mod graphs;
 
+mod engine_cases;
 #[cfg(feature = "graphs")]
 mod research;
 mod smoke;
@@ -18,3 +19,4 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+mod support;
