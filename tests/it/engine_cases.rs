@@ -7,12 +7,12 @@ use std::time::Duration;
 use milepost::store::MemoryStore;
 use milepost::{
     Command, Context, End, Ended, Exits, Graph, NodeError, Policy, Retry, RunError, RunOptions,
-    Runner, Snapshot, State as _, events, history,
+    Runner, Snapshot, State, events, history,
 };
 
 use crate::support::{
-    Calls, DOORS, Doc, Door, Place, Probe, When, drive, fed, line, listen, on_both, says, thread, wander,
-    with,
+    Calls, DOORS, Doc, Door, Place, Probe, When, drive, fed, line, listen, on_both, says, thread,
+    wander, with,
 };
 
 fn start() -> Command<Doc> {
@@ -79,7 +79,11 @@ fn merge_order_is_kept_over_a_crash_between_two_results() {
                         Err(RunError::NotFound { .. }) => next.run(&t, start()).await.unwrap(),
                         report => report.unwrap(),
                     };
-                    assert_eq!(report.state.log, ["a", "b", "c", "j"], "{seed} {when:?} {at}");
+                    assert_eq!(
+                        report.state.log,
+                        ["a", "b", "c", "j"],
+                        "{seed} {when:?} {at}"
+                    );
                 }
             }
         }
@@ -89,10 +93,13 @@ fn merge_order_is_kept_over_a_crash_between_two_results() {
 fn two_writers(first: u64, second: u64, calls: &Calls) -> Graph<Doc> {
     let mut g = Graph::builder("two writers");
     let node = |name: &'static str, value: u64| {
-        with((calls.clone(), name, value), async |(calls, name, value), _, _| {
-            calls.hit(name);
-            Ok(line(name).n(value))
-        })
+        with(
+            (calls.clone(), name, value),
+            async |(calls, name, value), _, _| {
+                calls.hit(name);
+                Ok(line(name).n(value))
+            },
+        )
     };
     let a = g.node("a", node("a", first));
     let b = g.node("b", node("b", second));
@@ -114,18 +121,31 @@ fn two_writers_of_a_plain_field_are_named_and_nothing_is_committed() {
                         place.runner(two_writers(first, second, &calls), RunOptions::new());
                     let t = thread(&format!("{door:?}"));
                     let error = drive(door, &runner, &t, start()).await.unwrap_err();
-                    let RunError::Conflict { field, first, second, .. } = &error else {
+                    let RunError::Conflict {
+                        field,
+                        first,
+                        second,
+                        ..
+                    } = &error
+                    else {
                         panic!("{error}")
                     };
                     assert_eq!(*field, "n");
-                    assert_eq!((first.to_string(), second.to_string()), ("1:a[0]".into(), "1:b[0]".into()));
+                    assert_eq!(
+                        (first.to_string(), second.to_string()),
+                        ("1:a[0]".into(), "1:b[0]".into())
+                    );
                     let text = error.to_string();
-                    assert!(text.contains("\"a\"") && text.contains("\"b\"") && text.contains("\"n\""));
+                    assert!(
+                        text.contains("\"a\"") && text.contains("\"b\"") && text.contains("\"n\"")
+                    );
                     if let Some(store) = place.open() {
                         assert_eq!(*runner.state(&t).await.unwrap(), Doc::default());
                         assert_eq!(history(&*store, &t).await.unwrap().len(), 1);
                         // Going on merges again, and runs nothing.
-                        let again = drive(door, &runner, &t, Command::go_on()).await.unwrap_err();
+                        let again = drive(door, &runner, &t, Command::go_on())
+                            .await
+                            .unwrap_err();
                         assert!(matches!(again, RunError::Conflict { .. }), "{again}");
                         assert_eq!((calls.of("a"), calls.of("b")), (1, 1));
                     }
@@ -165,14 +185,20 @@ fn siblings_do_not_see_each_other() {
     on_both(async || {
         for seed in 0..100 {
             let mut g = Graph::builder("siblings");
-            let a = g.node("a", with(seed, async |seed, _, _| {
-                wander(seed, 1).await;
-                Ok(Doc::update().n(1))
-            }));
-            let b = g.node("b", with(seed, async |seed, doc: Snapshot<Doc>, _| {
-                wander(seed, 2).await;
-                Ok(Doc::update().seen(vec![doc.n]))
-            }));
+            let a = g.node(
+                "a",
+                with(seed, async |seed, _, _| {
+                    wander(seed, 1).await;
+                    Ok(Doc::update().n(1))
+                }),
+            );
+            let b = g.node(
+                "b",
+                with(seed, async |seed, doc: Snapshot<Doc>, _| {
+                    wander(seed, 2).await;
+                    Ok(Doc::update().seen(vec![doc.n]))
+                }),
+            );
             g.start(a.and(b));
             g.edge(a, End);
             g.edge(b, End);
@@ -196,13 +222,20 @@ fn nodes_of_one_superstep_run_side_by_side() {
                     Ok(Doc::update().sum(1))
                 })
             };
-            let (a, b, c) = (g.node("a", node()), g.node("b", node()), g.node("c", node()));
+            let (a, b, c) = (
+                g.node("a", node()),
+                g.node("b", node()),
+                g.node("c", node()),
+            );
             g.start(a.and(b).and(c));
             for node in [a, b, c] {
                 g.edge(node, End);
             }
             let runner = place.runner(g.build().unwrap(), RunOptions::new());
-            assert_eq!(runner.run(&thread("t"), start()).await.unwrap().state.sum, 3);
+            assert_eq!(
+                runner.run(&thread("t"), start()).await.unwrap().state.sum,
+                3
+            );
         }
     });
 }
@@ -216,19 +249,28 @@ enum Side {
 fn left_first(calls: &Calls, left_fails: bool) -> Graph<Doc> {
     let mut g = Graph::builder("router");
     let a = g.node("a", says(calls, "a"));
-    let left = with((calls.clone(), left_fails), async |(calls, left_fails), _, _| {
-        if calls.hit("left") == 1 && left_fails {
-            return Err(NodeError::permanent("cut"));
-        }
-        Ok(line("left"))
-    });
+    let left = with(
+        (calls.clone(), left_fails),
+        async |(calls, left_fails), _, _| {
+            if calls.hit("left") == 1 && left_fails {
+                return Err(NodeError::permanent("cut"));
+            }
+            Ok(line("left"))
+        },
+    );
     let left = g.node("left", left);
     let right = g.node("right", says(calls, "right"));
     let asked = calls.clone();
     g.start(a);
     g.branch(
         a,
-        move |_| Ok(if asked.hit("router") == 1 { Side::Left } else { Side::Right }),
+        move |_| {
+            Ok(if asked.hit("router") == 1 {
+                Side::Left
+            } else {
+                Side::Right
+            })
+        },
         |side| match side {
             Side::Left => left.into(),
             Side::Right => right.into(),
@@ -250,7 +292,10 @@ fn a_branch_is_asked_once_through_every_door() {
             let runner = place.runner(left_first(&calls, false), RunOptions::new());
             let t = thread("t");
             let (ended, state) = drive(door, &runner, &t, start()).await.unwrap();
-            assert_eq!((ended, &state.log[..]), (Ended::Finished, &["a".to_owned(), "left".into()][..]));
+            assert_eq!(
+                (ended, &state.log[..]),
+                (Ended::Finished, &["a".to_owned(), "left".into()][..])
+            );
             assert_eq!(calls.of("router"), 1);
             let history = history(&*place.open().unwrap(), &t).await.unwrap();
             let steps: Vec<_> = history
@@ -275,7 +320,10 @@ fn a_branch_is_not_asked_again_after_a_failure_behind_it() {
             let next = place.runner(left_first(&calls, true), RunOptions::new());
             let (_, state) = drive(door, &next, &t, Command::go_on()).await.unwrap();
             assert_eq!(state.log, ["a", "left"]);
-            assert_eq!((calls.of("router"), calls.of("left"), calls.of("a")), (1, 2, 1));
+            assert_eq!(
+                (calls.of("router"), calls.of("left"), calls.of("a")),
+                (1, 2, 1)
+            );
         }
     });
 }
@@ -290,22 +338,34 @@ async fn a_branch_is_not_asked_again_after_the_store_is_reopened() {
     let next = place.runner(left_first(&calls, true), RunOptions::new());
     let report = next.run(&t, Command::go_on()).await.unwrap();
     assert_eq!(report.state.log, ["a", "left"]);
-    assert_eq!((calls.of("router"), calls.of("left"), calls.of("a")), (1, 2, 1));
+    assert_eq!(
+        (calls.of("router"), calls.of("left"), calls.of("a")),
+        (1, 2, 1)
+    );
 }
 
 /// `plan` fans out over `items`; `j` runs after all.
-fn fan(calls: &Calls, items: Vec<u64>, seed: u64, policy: Policy, most: &Arc<AtomicUsize>) -> Graph<Doc> {
+fn fan(
+    calls: &Calls,
+    items: Vec<u64>,
+    seed: u64,
+    policy: Policy,
+    most: &Arc<AtomicUsize>,
+) -> Graph<Doc> {
     let mut g = Graph::builder("fan");
     let plan = g.node("plan", says(calls, "plan"));
     let active = Arc::new(AtomicUsize::new(0));
     let held = (calls.clone(), Arc::clone(most), active, seed);
-    let w = fed(held, async |(calls, most, active, seed), item: u64, _, _| {
-        calls.hit("w");
-        most.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        wander(seed, item).await;
-        active.fetch_sub(1, Ordering::SeqCst);
-        Ok(Doc::update().seen(vec![item]))
-    });
+    let w = fed(
+        held,
+        async |(calls, most, active, seed), item: u64, _, _| {
+            calls.hit("w");
+            most.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            wander(seed, item).await;
+            active.fetch_sub(1, Ordering::SeqCst);
+            Ok(Doc::update().seen(vec![item]))
+        },
+    );
     let w = g.worker("w", w);
     g.policy(w, policy);
     let j = g.node("j", says(calls, "j"));
@@ -346,7 +406,10 @@ fn a_fan_out_of_200_keeps_to_its_limit_and_its_order() {
         let runs = [
             (Policy::default().concurrency(4), RunOptions::new()),
             (Policy::default(), RunOptions::new().concurrency(4)),
-            (Policy::default().concurrency(9), RunOptions::new().concurrency(4)),
+            (
+                Policy::default().concurrency(9),
+                RunOptions::new().concurrency(4),
+            ),
         ];
         for (policy, options) in runs {
             for place in [Place::Nowhere, Place::memory()] {
@@ -378,7 +441,11 @@ fn policies_act_the_same_alone_and_in_a_fan_out() {
                 Ok(Doc::update().seen(vec![item]))
             });
             let w = g.worker("w", w);
-            let retry = Retry { max_attempts: 2, first_wait: Duration::from_millis(1), ..Retry::default() };
+            let retry = Retry {
+                max_attempts: 2,
+                first_wait: Duration::from_millis(1),
+                ..Retry::default()
+            };
             g.policy(w, Policy::default().retry(retry));
             let all = items.clone();
             g.start(w.each(move |_| all.clone()));
@@ -404,7 +471,11 @@ fn chain(calls: &Calls) -> Graph<Doc> {
             Ok(Doc::update().sum(1))
         })
     };
-    let (a, b, c) = (g.node("a", node("a")), g.node("b", node("b")), g.node("c", node("c")));
+    let (a, b, c) = (
+        g.node("a", node("a")),
+        g.node("b", node("b")),
+        g.node("c", node("c")),
+    );
     g.start(a);
     g.edge(a, b);
     g.edge(b, c);
@@ -419,17 +490,25 @@ fn a_thread_goes_on_where_it_stands_and_a_finished_one_stays_as_it_is() {
         for door in DOORS {
             let (calls, place, t) = (Calls::default(), Place::memory(), thread("t"));
             let runner = || place.runner(chain(&calls), RunOptions::new());
-            let unknown = drive(door, &runner(), &t, Command::go_on()).await.unwrap_err();
+            let unknown = drive(door, &runner(), &t, Command::go_on())
+                .await
+                .unwrap_err();
             assert!(matches!(unknown, RunError::NotFound { .. }), "{unknown}");
             drive(door, &runner(), &t, start()).await.unwrap_err();
             assert_eq!(runner().state(&t).await.unwrap().sum, 1);
             let (ended, state) = drive(door, &runner(), &t, Command::go_on()).await.unwrap();
             assert_eq!((ended, state.sum), (Ended::Finished, 3));
             let store = place.open().unwrap();
-            let before = (history(&*store, &t).await.unwrap(), events(&*store, &t).await.unwrap());
+            let before = (
+                history(&*store, &t).await.unwrap(),
+                events(&*store, &t).await.unwrap(),
+            );
             let (ended, state) = drive(door, &runner(), &t, Command::go_on()).await.unwrap();
             assert_eq!((ended, state.sum), (Ended::Finished, 3));
-            let after = (history(&*store, &t).await.unwrap(), events(&*store, &t).await.unwrap());
+            let after = (
+                history(&*store, &t).await.unwrap(),
+                events(&*store, &t).await.unwrap(),
+            );
             assert_eq!(before, after);
             assert_eq!((calls.of("a"), calls.of("b"), calls.of("c")), (1, 2, 1));
         }
@@ -467,9 +546,13 @@ fn a_failed_decision_is_asked_again_without_its_node() {
             let t = thread("t");
             let mut run = runner.open(&t, start()).await.unwrap();
             let error = run.step().await.unwrap_err();
-            assert!(matches!(&error, RunError::Route { node: Some(node), .. } if node.as_str() == "a"));
-            assert_eq!(error.to_string(), "the way out of node \"a\" could not be decided (thread t, superstep 1): no answer");
-            assert_eq!(run.state().sum, 0, "the superstep is open");
+            assert!(
+                matches!(&error, RunError::Route { node: Some(node), .. } if node.as_str() == "a")
+            );
+            assert_eq!(
+                error.to_string(),
+                "the way out of node \"a\" could not be decided (thread t, superstep 1): no answer"
+            );
             let report = match place {
                 Place::Nowhere => run.finish().await.unwrap(),
                 _ => {
@@ -478,7 +561,10 @@ fn a_failed_decision_is_asked_again_without_its_node() {
                 }
             };
             assert_eq!((report.ended, report.state.sum), (Ended::Finished, 1));
-            assert_eq!((calls.of("a"), calls.of("router"), calls.of("sink")), (1, 2, 1));
+            assert_eq!(
+                (calls.of("a"), calls.of("router"), calls.of("sink")),
+                (1, 2, 1)
+            );
         }
     });
 }
@@ -502,7 +588,11 @@ fn when_one_of_three_fails_the_others_are_not_run_again() {
                         Ok(line(name))
                     })
                 };
-                let (a, b, c) = (g.node("a", node("a", 1)), g.node("b", node("b", 2)), g.node("c", node("c", 3)));
+                let (a, b, c) = (
+                    g.node("a", node("a", 1)),
+                    g.node("b", node("b", 2)),
+                    g.node("c", node("c", 3)),
+                );
                 let j = g.node("j", node("j", 4));
                 g.start(a.and(b).and(c));
                 for node in [a, b, c] {
@@ -511,7 +601,15 @@ fn when_one_of_three_fails_the_others_are_not_run_again() {
                 g.edge(j, End);
                 let runner = place.runner(g.build().unwrap(), RunOptions::new().shuffle(seed));
                 let error = drive(door, &runner, &t, start()).await.unwrap_err();
-                let RunError::Node { task, attempts: 1, others, .. } = &error else { panic!("{error}") };
+                let RunError::Node {
+                    task,
+                    attempts: 1,
+                    others,
+                    ..
+                } = &error
+                else {
+                    panic!("{error}")
+                };
                 assert_eq!(task.to_string(), "1:b[0]");
                 assert!(others.is_empty());
                 let (_, state) = drive(door, &runner, &t, Command::go_on()).await.unwrap();
@@ -525,10 +623,22 @@ fn when_one_of_three_fails_the_others_are_not_run_again() {
 
 fn rounds(calls: &Calls, rounds: u32) -> Graph<Doc> {
     let mut g = Graph::builder("rounds");
-    let again = with((calls.clone(), rounds), async |(calls, rounds), _, cx: Context| {
-        let side = if calls.hit("again") < rounds { Side::Left } else { Side::Right };
-        Ok((Doc::update().seen(vec![cx.remaining_steps()]).sum(cx.step().get()), side))
-    });
+    let again = with(
+        (calls.clone(), rounds),
+        async |(calls, rounds), _, cx: Context| {
+            let side = if calls.hit("again") < rounds {
+                Side::Left
+            } else {
+                Side::Right
+            };
+            Ok((
+                Doc::update()
+                    .seen(vec![cx.remaining_steps()])
+                    .sum(cx.step().get()),
+                side,
+            ))
+        },
+    );
     let again = g.node("again", again);
     g.start(again);
     g.wire(again, |side| match side {
@@ -551,11 +661,24 @@ fn a_limit_allows_exactly_so_many_supersteps() {
                 (7, 6, Ended::StepLimit { limit: 6 }),
             ] {
                 let (calls, place, t) = (Calls::default(), Place::memory(), thread("t"));
-                let limited = place.runner(rounds(&calls, rounds_wanted), RunOptions::new().step_limit(limit));
+                let limited = place.runner(
+                    rounds(&calls, rounds_wanted),
+                    RunOptions::new().step_limit(limit),
+                );
                 let (found, state) = drive(door, &limited, &t, start()).await.unwrap();
                 assert_eq!(found, ended);
-                assert_eq!(u64::from(calls.of("again")), limit.min(rounds_wanted.into()));
-                assert_eq!(*place.runner(rounds(&calls, rounds_wanted), RunOptions::new()).state(&t).await.unwrap(), *state);
+                assert_eq!(
+                    u64::from(calls.of("again")),
+                    limit.min(rounds_wanted.into())
+                );
+                assert_eq!(
+                    *place
+                        .runner(rounds(&calls, rounds_wanted), RunOptions::new())
+                        .state(&t)
+                        .await
+                        .unwrap(),
+                    *state
+                );
                 let free = place.runner(rounds(&calls, rounds_wanted), RunOptions::new());
                 let (found, state) = drive(door, &free, &t, Command::go_on()).await.unwrap();
                 assert_eq!(found, Ended::Finished);
@@ -575,10 +698,16 @@ fn a_handle_goes_on_after_its_limit() {
         let calls = Calls::default();
         let runner = Runner::new(rounds(&calls, 5)).options(RunOptions::new().step_limit(3));
         let mut run = runner.open(&thread("t"), start()).await.unwrap();
-        assert_eq!(run.finish().await.unwrap().ended, Ended::StepLimit { limit: 3 });
+        assert_eq!(
+            run.finish().await.unwrap().ended,
+            Ended::StepLimit { limit: 3 }
+        );
         run.step_limit(5);
         let report = run.finish().await.unwrap();
-        assert_eq!((report.ended, report.state.seen.len()), (Ended::Finished, 5));
+        assert_eq!(
+            (report.ended, report.state.seen.len()),
+            (Ended::Finished, 5)
+        );
     });
 }
 
@@ -594,7 +723,10 @@ fn each_call_has_its_own_budget() {
                 let runner = place.runner(rounds(&calls, 4), RunOptions::new().step_limit(5));
                 let report = runner.run(&t, start()).await.unwrap();
                 assert_eq!(report.ended, Ended::Finished, "turn {turn}");
-                assert_eq!(report.state.seen[report.state.seen.len() - 4..], [5, 4, 3, 2]);
+                assert_eq!(
+                    report.state.seen[report.state.seen.len() - 4..],
+                    [5, 4, 3, 2]
+                );
             }
         }
     });
@@ -606,15 +738,20 @@ fn siblings_see_the_same_step_and_the_same_budget() {
     on_both(async || {
         let mut g = Graph::builder("budget");
         let w = g.worker("w", async |_: u8, _: Snapshot<Doc>, cx: Context| {
-            Ok(Doc::update().seen(vec![cx.remaining_steps()]).log(vec![cx.task().to_string()]))
+            Ok(Doc::update()
+                .seen(vec![cx.remaining_steps()])
+                .log(vec![cx.task().to_string()]))
         });
         let z = g.worker("z", async |_: u8, _: Snapshot<Doc>, cx: Context| {
-            Ok(Doc::update().seen(vec![cx.remaining_steps()]).log(vec![format!("{}#{}", cx.node(), cx.index())]))
+            Ok(Doc::update()
+                .seen(vec![cx.remaining_steps()])
+                .log(vec![format!("{}#{}", cx.node(), cx.index())]))
         });
         g.start(w.each(|_| vec![0, 0]));
         g.edge(w, z.each(|_| vec![0, 0]));
         g.edge(z, End);
-        let runner = Runner::new(g.build().unwrap()).options(RunOptions::new().step_limit(5).shuffle(9));
+        let runner =
+            Runner::new(g.build().unwrap()).options(RunOptions::new().step_limit(5).shuffle(9));
         let report = runner.run(&thread("t"), start()).await.unwrap();
         assert_eq!(report.state.seen, [5, 5, 4, 4]);
         assert_eq!(report.state.log, ["1:w[0]", "1:w[1]", "z#0", "z#1"]);
@@ -632,10 +769,16 @@ fn an_input_adds_to_a_thread_and_to_no_other() {
         runner.run(&thread("one"), input("hello")).await.unwrap();
         let second = place.runner(chain(&calls), RunOptions::new());
         let report = second.run(&thread("one"), input("again")).await.unwrap();
-        assert_eq!((report.state.sum, &report.state.log[..]), (6, &["hello".to_owned(), "again".into()][..]));
+        assert_eq!(
+            (report.state.sum, &report.state.log[..]),
+            (6, &["hello".to_owned(), "again".into()][..])
+        );
         assert_eq!(report.step.get(), 6);
         let other = second.run(&thread("two"), input("hi")).await.unwrap();
-        assert_eq!((other.state.sum, &other.state.log[..]), (3, &["hi".to_owned()][..]));
+        assert_eq!(
+            (other.state.sum, &other.state.log[..]),
+            (3, &["hi".to_owned()][..])
+        );
     });
 }
 
@@ -645,7 +788,13 @@ async fn running_a_graph_twice_gives_the_same_log() {
     let mut logs = Vec::new();
     for _ in 0..2 {
         let (calls, place) = (Calls::default(), Place::memory());
-        let graph = fan(&calls, (0..9).collect(), 4, Policy::default(), &Arc::default());
+        let graph = fan(
+            &calls,
+            (0..9).collect(),
+            4,
+            Policy::default(),
+            &Arc::default(),
+        );
         let runner = place.runner(graph, RunOptions::new().shuffle(1));
         let (events, _) = listen(&runner, &thread("t"), start()).await;
         logs.push(crate::support::told(&events));
@@ -683,11 +832,22 @@ fn twenty_callers_of_one_thread_never_lose_an_update() {
         }
         assert!(!well.is_empty());
         let runner = place.runner(graph.clone(), RunOptions::new());
-        assert_eq!(runner.state(&thread("one")).await.unwrap().n, well.len() as u64);
-        let line = history(&*place.open().unwrap(), &thread("one")).await.unwrap();
-        assert!(well.iter().all(|seq| line.iter().any(|point| point.seq == *seq)));
+        assert_eq!(
+            runner.state(&thread("one")).await.unwrap().n,
+            well.len() as u64
+        );
+        let line = history(&*place.open().unwrap(), &thread("one"))
+            .await
+            .unwrap();
+        assert!(
+            well.iter()
+                .all(|seq| line.iter().any(|point| point.seq == *seq))
+        );
         assert_eq!(line.len(), 2 * well.len());
-        for call in (0..20).map(|n| call(&format!("own {n}"))).collect::<Vec<_>>() {
+        for call in (0..20)
+            .map(|n| call(&format!("own {n}")))
+            .collect::<Vec<_>>()
+        {
             assert_eq!(call.await.unwrap().unwrap().state.n, 1);
         }
         // Who waits gets its turn.
@@ -710,8 +870,20 @@ fn twenty_callers_of_one_thread_never_lose_an_update() {
 fn text_that_looks_like_a_mark_is_text() {
     on_both(async || {
         let marks = [
-            "__start__", "__end__", "__interrupt__", "START", "END", "goto: left", "1:w[0]", "a/b:c[0]|%2F",
-            "{\"goto\":\"right\",\"update\":{}}", "\u{0}", "\u{85}\u{c1}", "MPST", "remove-all", "",
+            "__start__",
+            "__end__",
+            "__interrupt__",
+            "START",
+            "END",
+            "goto: left",
+            "1:w[0]",
+            "a/b:c[0]|%2F",
+            "{\"goto\":\"right\",\"update\":{}}",
+            "\u{0}",
+            "\u{85}\u{c1}",
+            "MPST",
+            "remove-all",
+            "",
         ];
         let place = Place::memory();
         for door in DOORS {
@@ -721,12 +893,21 @@ fn text_that_looks_like_a_mark_is_text() {
                 let t = thread(&format!("{mark}{door:?}"));
                 let calls = Calls::default();
                 let runner = place.runner(left_first(&calls, false), RunOptions::new());
-                drive(door, &runner, &t, Command::start(line(*mark))).await.unwrap();
+                drive(door, &runner, &t, Command::start(line(*mark)))
+                    .await
+                    .unwrap();
                 assert_eq!(runner.state(&t).await.unwrap().log, [mark, "a", "left"]);
             }
             let t = thread(&format!("all {door:?}"));
             let all: Vec<String> = marks.iter().map(|mark| (*mark).to_owned()).collect();
-            drive(door, &runner, &t, Command::start(Doc::update().log(all.clone()))).await.unwrap();
+            drive(
+                door,
+                &runner,
+                &t,
+                Command::start(Doc::update().log(all.clone())),
+            )
+            .await
+            .unwrap();
             assert_eq!(runner.state(&t).await.unwrap().log[..all.len()], all);
         }
     });
@@ -736,7 +917,17 @@ fn text_that_looks_like_a_mark_is_text() {
 #[test]
 fn a_node_may_be_called_like_a_mark() {
     on_both(async || {
-        let names = ["START", "END", "__start__", "a/b:c[0]|%2F", "\u{0}", "?", "1:w[0]", "é", "e\u{301}"];
+        let names = [
+            "START",
+            "END",
+            "__start__",
+            "a/b:c[0]|%2F",
+            "\u{0}",
+            "?",
+            "1:w[0]",
+            "é",
+            "e\u{301}",
+        ];
         let mut g = Graph::builder("names");
         let mut nodes = Vec::new();
         for name in names {
@@ -755,7 +946,10 @@ fn a_node_may_be_called_like_a_mark() {
         let t = thread("t");
         let mut ended = runner.run(&t, start()).await.unwrap().ended;
         while ended != Ended::Finished {
-            ended = drive(Door::Run, &runner, &t, Command::go_on()).await.unwrap().0;
+            ended = drive(Door::Run, &runner, &t, Command::go_on())
+                .await
+                .unwrap()
+                .0;
         }
         assert_eq!(runner.state(&t).await.unwrap().log, names);
     });

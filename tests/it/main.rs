@@ -8,6 +8,8 @@ pub mod graphs;
 mod engine_cases;
 #[cfg(feature = "graphs")]
 mod research;
+mod run_events;
+mod run_stop;
 mod smoke;
 mod store_conformance;
 #[cfg(feature = "sled")]

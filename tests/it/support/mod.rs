@@ -36,10 +36,7 @@ pub(crate) fn line(text: impl Into<String>) -> DocUpdate {
 pub(crate) fn says(
     calls: &Calls,
     name: &'static str,
-) -> impl Fn(
-    Snapshot<Doc>,
-    Context,
-) -> futures::future::BoxFuture<'static, Result<DocUpdate, NodeError>>
+) -> impl Fn(Snapshot<Doc>, Context) -> futures::future::BoxFuture<'static, Result<DocUpdate, NodeError>>
 + Send
 + Sync
 + 'static {
@@ -201,7 +198,8 @@ impl Place {
 
 /// Waits for a number of turns of the scheduler that depends on a seed: a delay without a clock.
 pub(crate) async fn wander(seed: u64, salt: u64) {
-    let mixed = (seed ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed =
+        (seed ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     for _ in 0..(mixed >> 59) % 7 {
         tokio::task::yield_now().await;
     }
