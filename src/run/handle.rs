@@ -5,20 +5,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::close::{Failed, failed_tasks};
 use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
-use super::stop::{Stop, Why};
+use super::stop::{Stop, Why, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
 use crate::event::EventKind;
-use crate::ids::{RunId, Step, TaskPath, ThreadId};
-use crate::node::NodeError;
-use crate::policy::Attempt;
+use crate::ids::{RunId, Step, ThreadId};
+use crate::node::{ErrorClass, NodeError};
 use crate::state::{Snapshot, State};
 use crate::store::Status;
 
@@ -54,6 +55,26 @@ pub(super) enum Stage<S: State> {
     Between,
 }
 
+/// How a task and a reason to stop have met.
+enum Raced<T> {
+    /// The task ended first.
+    Ended(T),
+    /// The task ended within its grace time.
+    Late(T, Why),
+    /// The task was cut.
+    Cut(Why),
+}
+
+impl<T> Raced<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Raced<U> {
+        match self {
+            Raced::Ended(ended) => Raced::Ended(change(ended)),
+            Raced::Late(ended, why) => Raced::Late(change(ended), why),
+            Raced::Cut(why) => Raced::Cut(why),
+        }
+    }
+}
+
 /// How far one step has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,7 +106,8 @@ impl<S: State> Run<S> {
         &self.shared.port.run
     }
 
-    /// The state after the last closed superstep.
+    /// The state after the last closed superstep; after a decision that failed, with what its
+    /// superstep has merged.
     pub fn state(&self) -> Snapshot<S> {
         Snapshot::shared(Arc::clone(self.state_and_step().0))
     }
@@ -121,31 +143,35 @@ impl<S: State> Run<S> {
                 thread: self.thread().clone(),
             });
         }
+        self.stop.superstep = None;
         if let Some(listener) = &self.shared.port.listener {
-            listener.caught_up().await;
+            // A reader that does not read holds up the run, but not the end of it.
+            tokio::select! {
+                biased;
+                () = listener.caught_up() => {}
+                _ = self.stop.wait() => {}
+            }
         }
         // A run whose nodes never wait must let others run, too.
         tokio::task::coop::consume_budget().await;
-        match std::mem::replace(&mut self.stage, Stage::Between) {
-            Stage::At(position) => {
-                if !position.frontier.is_empty() {
-                    if let Some(why) = self.stop.now() {
-                        self.stage = Stage::At(position);
-                        return self.stopped(why).await;
-                    }
-                    if self.executed >= self.limit {
-                        self.stage = Stage::At(position);
-                        return self.ended(Ended::StepLimit { limit: self.limit }).await;
-                    }
-                }
-                match plan(position) {
-                    Planned::Done(position) => {
-                        self.stage = Stage::At(position);
-                        return Ok(Progress::Ended(Ended::Finished));
-                    }
-                    Planned::Run(superstep) => self.stage = Stage::Open(superstep),
-                }
+        if self.has_tasks() {
+            if let Some(why) = self.stop.now() {
+                return self.stopped(why, Vec::new()).await;
             }
+            if self.executed >= self.limit {
+                let ended = Ended::StepLimit { limit: self.limit };
+                return self.ended(ended, Vec::new()).await;
+            }
+            self.renew();
+        }
+        match std::mem::replace(&mut self.stage, Stage::Between) {
+            Stage::At(position) => match plan(position) {
+                Planned::Done(position) => {
+                    self.stage = Stage::At(position);
+                    return Ok(Progress::Ended(Ended::Finished));
+                }
+                Planned::Run(superstep) => self.stage = Stage::Open(superstep),
+            },
             Stage::Merged(reduced) => return self.route_merged(reduced).await,
             stage @ Stage::Open(_) => self.stage = stage,
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
@@ -155,7 +181,7 @@ impl<S: State> Run<S> {
         };
         let span = tracing::debug_span!("superstep", step = superstep.step);
         if let Some(time) = self.options.superstep_deadline {
-            self.stop.superstep = Some((Instant::now() + time, time));
+            self.stop.superstep = Some((after(time), time));
         }
         let superstep = async {
             if self.is_single() {
@@ -191,6 +217,23 @@ impl<S: State> Run<S> {
         }
     }
 
+    /// Whether tasks are left to run here and now.
+    fn has_tasks(&self) -> bool {
+        match &self.stage {
+            Stage::At(position) => !position.frontier.is_empty(),
+            Stage::Open(_) => true,
+            Stage::Merged(_) | Stage::Between => false,
+        }
+    }
+
+    /// After a superstep that was told to end, the next tasks are not told so. What still runs of
+    /// the old ones stays told.
+    fn renew(&mut self) {
+        if self.shared.port.stop.is_cancelled() {
+            self.shared = Arc::new(self.shared.renewed());
+        }
+    }
+
     /// Whether the open superstep has one task, which has not ended.
     fn is_single(&self) -> bool {
         matches!(&self.stage, Stage::Open(superstep)
@@ -220,13 +263,10 @@ impl<S: State> Run<S> {
             };
             let payload = task.payload.as_ref();
             let call = self.shared.call(&superstep.before, at, payload);
-            match self.race(guarded(call)).await {
-                Ok(ended) => Ok(TaskEnd {
-                    result: self.shared.tolerated(task.node, payload, ended),
-                    attempts: Vec::new(),
-                }),
-                Err(why) => Err(why),
-            }
+            self.race(guarded(call), None).await.map(|ended| TaskEnd {
+                result: self.shared.tolerated(task.node, payload, ended),
+                attempts: Vec::new(),
+            })
         } else {
             let before = Arc::clone(&superstep.before);
             let scene = Scene {
@@ -235,27 +275,42 @@ impl<S: State> Run<S> {
                 remaining,
             };
             let payload = task.payload.clone();
-            let run = Arc::clone(&self.shared).run_task(scene, task.node, task.index, payload);
-            self.race(Box::pin(run)).await
+            let begun = Arc::new(AtomicBool::new(false));
+            let run = Arc::clone(&self.shared).run_task(
+                scene,
+                (task.node, task.index),
+                payload,
+                Arc::clone(&begun),
+            );
+            self.race(Box::pin(run), Some(&begun)).await
         };
-        match raced {
-            Err(why) => self.stopped(why).await,
-            Ok(TaskEnd {
+        let (end, late) = match raced {
+            Raced::Cut(why) => return self.stopped(why, Vec::new()).await,
+            Raced::Ended(end) => (end, None),
+            Raced::Late(end, why) => (end, Some(why)),
+        };
+        match end {
+            TaskEnd {
                 result: Ok(outcome),
                 attempts,
-            }) => {
+            } => {
                 let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
                 else {
                     unreachable!("the superstep is open")
                 };
                 self.close_one(superstep, outcome, &attempts).await
             }
-            Ok(TaskEnd {
+            TaskEnd {
                 result: Err(error),
                 attempts,
-            }) => {
+            } => {
                 let path = self.shared.path(step, task.node, task.index);
-                self.failed(vec![(path, error, attempts)]).await
+                let failed = vec![(path, error, attempts)];
+                match late {
+                    // It was told to end, and did.
+                    Some(why) => self.stopped(why, failed).await,
+                    None => self.failed(failed).await,
+                }
             }
         }
     }
@@ -289,6 +344,7 @@ impl<S: State> Run<S> {
         };
         let mut crowd = Crowd::start(Arc::clone(&self.shared), scene, jobs);
         let mut failed = Vec::new();
+        let mut failed_first = false;
         let mut stopping: Option<(Why, Instant)> = None;
         loop {
             let grace = async {
@@ -300,7 +356,10 @@ impl<S: State> Run<S> {
             tokio::select! {
                 biased;
                 ends = crowd.next() => match ends {
-                    Some(ends) => self.record(ends, &mut failed).await?,
+                    Some(ends) => {
+                        self.record(ends, &mut failed).await?;
+                        failed_first |= stopping.is_none() && !failed.is_empty();
+                    }
                     None => break,
                 },
                 why = self.stop.wait(), if stopping.is_none() => {
@@ -311,19 +370,46 @@ impl<S: State> Run<S> {
             }
         }
         drop(crowd);
-        if !failed.is_empty() {
-            failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-            return self.failed(failed).await;
-        }
-        let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
+        failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
-        if superstep.recorded.len() < superstep.tasks.len() {
-            self.stage = Stage::Open(superstep);
-            let why = stopping.map_or(Why::Cancelled, |(why, _)| why);
-            return self.stopped(why).await;
+        let complete = superstep.recorded.len() == superstep.tasks.len();
+        match stopping {
+            _ if failed_first => self.failed(failed).await,
+            // What fails after it was told to end has ended.
+            Some((why, _)) if !complete => self.stopped(why, failed).await,
+            None if !complete => {
+                let lost = self.lost();
+                self.failed(lost).await
+            }
+            _ => {
+                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
+                else {
+                    unreachable!("the superstep is open")
+                };
+                self.close_many(superstep).await
+            }
         }
-        self.close_many(superstep).await
+    }
+
+    /// Tasks that are gone without an end: what they held panicked when it was dropped.
+    fn lost(&self) -> Vec<Failed> {
+        let Stage::Open(superstep) = &self.stage else {
+            return Vec::new();
+        };
+        let lost = self.todo(superstep).into_iter().map(|place| {
+            let task = &superstep.tasks[place];
+            let error = NodeError::new(
+                ErrorClass::Panicked,
+                "it ended without a result: something that it held panicked when it was dropped",
+            );
+            let path = self.shared.path(superstep.step, task.node, task.index);
+            (path, error, Vec::new())
+        });
+        let mut lost: Vec<_> = lost.collect();
+        lost.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        lost
     }
 
     /// The places of the tasks that are left to run, shuffled where a test asks for it.
@@ -349,7 +435,7 @@ impl<S: State> Run<S> {
     async fn record(
         &mut self,
         ends: Vec<(usize, TaskEnd<S::Update>)>,
-        failed: &mut Vec<(TaskPath, NodeError, Vec<Attempt>)>,
+        failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
@@ -382,43 +468,50 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// Awaits a task, or the reason to stop; what ends within the grace time counts.
-    async fn race<T>(&self, task: impl Future<Output = T>) -> Result<T, Why> {
+    /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not
+    /// begun by then, because a layer holds it, does not begin any more.
+    async fn race<T>(&self, task: impl Future<Output = T>, begun: Option<&AtomicBool>) -> Raced<T> {
         let mut task = std::pin::pin!(task);
         // Most bodies are done at the first poll: nothing else is set up for them.
         let first = std::future::poll_fn(|cx| Poll::Ready(task.as_mut().poll(cx))).await;
         if let Poll::Ready(ended) = first {
-            return Ok(ended);
+            return Raced::Ended(ended);
         }
         let why = tokio::select! {
             biased;
-            ended = &mut task => return Ok(ended),
+            ended = &mut task => return Raced::Ended(ended),
             why = self.stop.wait() => why,
         };
-        tokio::time::timeout_at(self.end_of_grace(why), task)
-            .await
-            .map_err(|_| why)
+        let end = self.end_of_grace(why);
+        if begun.is_some_and(|begun| !begun.load(Ordering::SeqCst)) {
+            return Raced::Cut(why);
+        }
+        match tokio::time::timeout_at(end, task).await {
+            Ok(ended) => Raced::Late(ended, why),
+            Err(_) => Raced::Cut(why),
+        }
     }
 
     /// Tells the nodes to end, and says until when they may.
     fn end_of_grace(&self, why: Why) -> Instant {
         self.shared.port.stop.cancel();
         match why {
-            Why::Cancelled => Instant::now() + self.options.grace,
+            Why::Cancelled => after(self.options.grace),
             Why::Deadline(_) => Instant::now(),
         }
     }
 
-    pub(super) async fn stopped(&mut self, why: Why) -> Result<Progress, RunError> {
+    /// Ends the call because it has to stop; with the tasks that failed after they were told so.
+    async fn stopped(&mut self, why: Why, failed: Vec<Failed>) -> Result<Progress, RunError> {
         let ended = match why {
             Why::Cancelled => Ended::Cancelled,
             Why::Deadline(after) => Ended::Deadline { after },
         };
-        self.ended(ended).await
+        self.ended(ended, failed).await
     }
 
     /// Ends the call inside an open superstep: says so in the log and to whoever listens.
-    async fn ended(&mut self, ended: Ended) -> Result<Progress, RunError> {
+    async fn ended(&mut self, ended: Ended, failed: Vec<Failed>) -> Result<Progress, RunError> {
         let status = match ended {
             Ended::Finished => Status::Finished,
             Ended::Cancelled => Status::Cancelled,
@@ -428,15 +521,12 @@ impl<S: State> Run<S> {
         let mut seq = None;
         if let Some(log) = &mut self.log {
             seq = Some(
-                log.stopped(None, closed + 1, status, None, Vec::new())
+                log.stopped(None, closed + 1, status, None, failed_tasks(&failed))
                     .await?,
             );
         }
-        self.shared.port.report(seq, || EventKind::Ended {
-            status: status.to_string(),
-            step: Step::new(closed),
-            error: None,
-        });
+        self.report_tasks_failed(seq, &failed);
+        self.report_ended(seq, closed, status);
         Ok(Progress::Ended(ended))
     }
 }

@@ -6,10 +6,13 @@
 pub mod graphs;
 
 mod data_path;
+mod engine_cases;
 mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
+mod run_events;
+mod run_stop;
 mod smoke;
 mod state_codec;
 mod state_data;
@@ -26,4 +29,5 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+mod support;
 mod ui;
