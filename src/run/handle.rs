@@ -14,10 +14,10 @@ use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
 use super::stop::{Stop, Why};
 use super::{Ended, Report, RunError, RunOptions};
-use crate::engine::{Planned, Position, Reduced, Superstep, plan};
+use crate::engine::{Outcome, Planned, Position, Reduced, Superstep, Task, plan};
 use crate::event::EventKind;
 use crate::ids::{RunId, Step, TaskPath, ThreadId};
-use crate::node::NodeError;
+use crate::node::{Call, NodeError, Standing};
 use crate::policy::Attempt;
 use crate::state::{Snapshot, State};
 use crate::store::Status;
@@ -103,7 +103,7 @@ impl<S: State> Run<S> {
         let span = tracing::info_span!("run", thread = %self.thread(), run = %self.id());
         let run = async {
             loop {
-                if let Progress::Ended(ended) = self.step().await? {
+                if let Progress::Ended(ended) = self.advance(u64::MAX).await? {
                     return Ok(self.report(ended));
                 }
             }
@@ -116,6 +116,19 @@ impl<S: State> Run<S> {
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
+        self.advance(1).await
+    }
+
+    /// Runs one superstep, or at most so many where the short way leads through them.
+    async fn advance(&mut self, most: u64) -> Result<Progress, RunError> {
+        match self.short(most).await {
+            Some(progress) => progress,
+            None => self.long().await,
+        }
+    }
+
+    /// Runs one superstep, whatever it needs.
+    async fn long(&mut self) -> Result<Progress, RunError> {
         if self.over {
             return Err(RunError::Over {
                 thread: self.thread().clone(),
@@ -197,70 +210,86 @@ impl<S: State> Run<S> {
             if superstep.tasks.len() == 1 && superstep.recorded.is_empty())
     }
 
-    /// The short way: a superstep of one task.
+    /// A superstep of one task.
     async fn one(&mut self) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
         let (step, task) = (superstep.step, &superstep.tasks[0]);
-        let remaining = self.limit - self.executed;
         self.shared
             .port
             .report(None, || EventKind::SuperstepStarted {
                 step: Step::new(step),
                 tasks: vec![self.shared.path(step, task.node, task.index)],
             });
-        let raced = if self.shared.plain(task.node) {
-            let at = crate::node::Standing {
-                step: Step::new(step),
-                node: task.node,
-                index: task.index,
-                attempt: 1,
-                remaining,
-            };
+        if self.shared.plain(task.node) {
+            let at = self.standing(step, task);
             let payload = task.payload.as_ref();
             let call = self.shared.call(&superstep.before, at, payload);
-            match self.race(guarded(call)).await {
-                Ok(ended) => Ok(TaskEnd {
-                    result: self.shared.tolerated(task.node, payload, ended),
-                    attempts: Vec::new(),
-                }),
-                Err(why) => Err(why),
-            }
-        } else {
-            let before = Arc::clone(&superstep.before);
-            let scene = Scene {
-                step,
-                before,
-                remaining,
-            };
-            let payload = task.payload.clone();
-            let run = Arc::clone(&self.shared).run_task(scene, task.node, task.index, payload);
-            self.race(Box::pin(run)).await
+            return self.one_waits(call).await;
+        }
+        let scene = Scene {
+            step,
+            before: Arc::clone(&superstep.before),
+            remaining: self.limit - self.executed,
         };
-        match raced {
+        let payload = task.payload.clone();
+        let run = Arc::clone(&self.shared).run_task(scene, task.node, task.index, payload);
+        match self.race(Box::pin(run)).await {
+            Ok(TaskEnd { result, attempts }) => self.one_ended(result, attempts).await,
             Err(why) => self.stopped(why).await,
-            Ok(TaskEnd {
-                result: Ok(outcome),
-                attempts,
-            }) => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
-                else {
-                    unreachable!("the superstep is open")
-                };
-                self.close_one(superstep, outcome, &attempts).await
-            }
-            Ok(TaskEnd {
-                result: Err(error),
-                attempts,
-            }) => {
-                let path = self.shared.path(step, task.node, task.index);
+        }
+    }
+
+    /// Waits for the only task of the open superstep, which was called without policies.
+    pub(super) async fn one_waits(&mut self, call: Call<S::Update>) -> Result<Progress, RunError> {
+        let ended = match self.race(guarded(call)).await {
+            Ok(ended) => ended,
+            Err(why) => return self.stopped(why).await,
+        };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
+        let task = &superstep.tasks[0];
+        let result = self
+            .shared
+            .tolerated(task.node, task.payload.as_ref(), ended);
+        self.one_ended(result, Vec::new()).await
+    }
+
+    /// Closes the open superstep after its only task, or ends the call with the task's error.
+    pub(super) async fn one_ended(
+        &mut self,
+        result: Result<Outcome<S::Update>, NodeError>,
+        attempts: Vec<Attempt>,
+    ) -> Result<Progress, RunError> {
+        let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
+            unreachable!("the superstep is open")
+        };
+        match result {
+            Ok(outcome) => self.close_one(superstep, outcome, &attempts).await,
+            Err(error) => {
+                let task = &superstep.tasks[0];
+                let path = self.shared.path(superstep.step, task.node, task.index);
+                self.stage = Stage::Open(superstep);
                 self.failed(vec![(path, error, attempts)]).await
             }
         }
     }
 
-    /// The long way: several tasks, or some that were recorded before.
+    /// Where a task stands that is called for the first time.
+    #[inline]
+    pub(super) fn standing(&self, step: u64, task: &Task) -> Standing {
+        Standing {
+            step: Step::new(step),
+            node: task.node,
+            index: task.index,
+            attempt: 1,
+            remaining: self.limit - self.executed,
+        }
+    }
+
+    /// A superstep of several tasks, or of some that were recorded before.
     async fn many(&mut self) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
