@@ -34,6 +34,7 @@ pub(crate) struct RouteFault {
 
 /// Finds what runs next. On a fault the reduced superstep comes back, so that the decision can be
 /// asked for again without running a node.
+#[inline]
 pub(crate) fn route<S: State>(
     graph: &Compiled<S>,
     reduced: Reduced<S>,

@@ -109,34 +109,51 @@ impl<S: State> Run<S> {
     ) -> Result<Progress, RunError> {
         match reduce(superstep, outcomes) {
             Ok(reduced) => self.decide(reduced, kept).await,
-            Err((superstep, fault)) => {
-                let error = self.merge_error(&superstep, fault);
-                self.stage = Stage::Open(superstep);
-                // The outcomes are used up: with a store they are read again, without one the run
-                // is over.
-                self.over = true;
-                Err(self.broke(inline(kept.outcomes), kept.step, error).await)
-            }
+            Err((superstep, fault)) => self.unmerged(superstep, fault, inline(kept.outcomes)).await,
         }
+    }
+
+    /// Ends the call after a merge was refused.
+    pub(super) async fn unmerged(
+        &mut self,
+        superstep: Superstep<S>,
+        fault: MergeFault,
+        outcome: Option<OutcomeRecord>,
+    ) -> Result<Progress, RunError> {
+        let step = superstep.step;
+        let error = self.merge_error(&superstep, fault);
+        self.stage = Stage::Open(superstep);
+        // The outcomes are used up: with a store they are read again, without one the run is over.
+        self.over = true;
+        Err(self.broke(outcome, step, error).await)
     }
 
     async fn decide(&mut self, reduced: Reduced<S>, kept: Kept<S>) -> Result<Progress, RunError> {
         match route(self.shared.graph.tables(), reduced, self.shared.timed) {
             Ok(Routed { position, taken }) => self.commit(position, &taken, kept).await,
-            Err((reduced, RouteFault { node, error })) => {
-                let error = RunError::Route {
-                    thread: self.thread().clone(),
-                    step: Step::new(reduced.step),
-                    node: node.map(|node| self.shared.port.names[node as usize].clone()),
-                    error,
-                };
-                self.stage = Stage::Merged(reduced);
-                // With a store, the next call merges the recorded outcomes again, and the state in
-                // the log is still the one before.
-                self.over = self.log.is_some();
-                Err(self.broke(inline(kept.outcomes), kept.step, error).await)
-            }
+            Err((reduced, fault)) => self.undecided(reduced, fault, inline(kept.outcomes)).await,
         }
+    }
+
+    /// Ends the call after a decision could not be made.
+    pub(super) async fn undecided(
+        &mut self,
+        reduced: Reduced<S>,
+        RouteFault { node, error }: RouteFault,
+        outcome: Option<OutcomeRecord>,
+    ) -> Result<Progress, RunError> {
+        let step = reduced.step;
+        let error = RunError::Route {
+            thread: self.thread().clone(),
+            step: Step::new(step),
+            node: node.map(|node| self.shared.port.names[node as usize].clone()),
+            error,
+        };
+        self.stage = Stage::Merged(reduced);
+        // With a store, the next call merges the recorded outcomes again, and the state in the log
+        // is still the one before.
+        self.over = self.log.is_some();
+        Err(self.broke(outcome, step, error).await)
     }
 
     async fn commit(

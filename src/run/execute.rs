@@ -21,8 +21,10 @@ use crate::engine::{Ended, Outcome, Task};
 use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
-use crate::node::{Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing};
-use crate::policy::{Attempt, Call, Layer, Limit, Next, Timeout, tried};
+use crate::node::{
+    Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
+};
+use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, tried};
 use crate::state::{Snapshot, State, panic_message};
 
 /// The layers of each node: none for one that has no policy, where nothing else is set either.
@@ -87,6 +89,14 @@ impl<S> Clone for Scene<S> {
     }
 }
 
+/// A body that was polled once.
+pub(crate) enum Begun<U> {
+    /// It is done.
+    Ended(Outcome<U>),
+    /// It waits for something.
+    Waits(Call<U>),
+}
+
 /// How a task ended.
 pub(crate) struct TaskEnd<U> {
     pub(crate) result: Result<Outcome<U>, NodeError>,
@@ -137,6 +147,45 @@ impl<S: State> Shared<S> {
         let body = &self.graph.tables().node(at.node).body;
         catch_unwind(AssertUnwindSafe(|| body.call(payload, state, cx)))
             .unwrap_or_else(|panic| Box::pin(std::future::ready(Err(panicked(&*panic)))))
+    }
+
+    /// Calls a body and polls it once: most are done then.
+    ///
+    /// # Errors
+    /// The task's, if it was not tolerated; a panic on the way is one too.
+    #[inline]
+    pub(crate) fn begin(
+        &self,
+        before: &Arc<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+        cx: &mut std::task::Context<'_>,
+    ) -> Result<Begun<S::Update>, NodeError> {
+        let state = Snapshot::shared(Arc::clone(before));
+        let context = self.context(at);
+        let body = &self.graph.tables().node(at.node).body;
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            let mut call = body.call(payload, state, context);
+            match call.as_mut().poll(cx) {
+                // The body is dropped here, and its snapshot with it: then the merge need not
+                // clone the state.
+                Poll::Ready(ended) => ended.map(|Returned { update, exit }| {
+                    let ended = Ended::Exit(exit);
+                    Begun::Ended(Outcome { update, ended })
+                }),
+                Poll::Pending => Ok(Begun::Waits(call)),
+            }
+        }));
+        match begun {
+            Ok(Ok(begun)) => Ok(begun),
+            Ok(Err(error)) => self
+                .tolerated(at.node, payload, Err(error))
+                .map(Begun::Ended),
+            Err(panic) => {
+                let error = Err(panicked(&*panic));
+                self.tolerated(at.node, payload, error).map(Begun::Ended)
+            }
+        }
     }
 
     /// Runs a task through its policies, to its end. `begun` is set when its body is first called.
@@ -197,7 +246,7 @@ impl<S: State> Shared<S> {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
             passed
         });
-        let call = Call {
+        let call = LayerCall {
             task: path,
             attempt,
         };
@@ -432,15 +481,13 @@ impl<S: State> Queue<S> {
                 }),
             };
         }
-        let mut call = shared.call(
-            &self.scene.before,
-            self.scene.standing(job.node, job.index, 1),
-            job.payload.as_ref(),
-        );
-        let ended = match poll_once(&mut call) {
-            Ok(Poll::Ready(ended)) => ended,
-            Err(panic) => Err(panic),
-            Ok(Poll::Pending) => {
+        let at = self.scene.standing(job.node, job.index, 1);
+        let mut noop = std::task::Context::from_waker(std::task::Waker::noop());
+        let begun = shared.begin(&self.scene.before, at, job.payload.as_ref(), &mut noop);
+        let result = match begun {
+            Ok(Begun::Ended(outcome)) => Ok(outcome),
+            Err(error) => Err(error),
+            Ok(Begun::Waits(call)) => {
                 let (shared, node, payload) = (Arc::clone(shared), job.node, job.payload.clone());
                 let end = async move {
                     let ended = guarded(call).await;
@@ -453,10 +500,6 @@ impl<S: State> Queue<S> {
                 return Err((Box::pin(end), None));
             }
         };
-        // The body is dropped before its end is reported, and its snapshot with it: then the merge
-        // need not clone the state.
-        drop(call);
-        let result = shared.tolerated(job.node, job.payload.as_ref(), ended);
         Ok(TaskEnd {
             result,
             attempts: Vec::new(),

@@ -16,10 +16,11 @@ use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
 use super::stop::{Stop, Why, after};
 use super::{Ended, Report, RunError, RunOptions};
-use crate::engine::{Planned, Position, Reduced, Superstep, plan};
+use crate::engine::{Outcome, Planned, Position, Reduced, Superstep, Task, plan};
 use crate::event::EventKind;
 use crate::ids::{RunId, Step, ThreadId};
-use crate::node::{ErrorClass, NodeError};
+use crate::node::{Call, ErrorClass, NodeError, Standing};
+use crate::policy::Attempt;
 use crate::state::{Snapshot, State};
 use crate::store::Status;
 
@@ -63,16 +64,6 @@ enum Raced<T> {
     Late(T, Why),
     /// The task was cut.
     Cut(Why),
-}
-
-impl<T> Raced<T> {
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Raced<U> {
-        match self {
-            Raced::Ended(ended) => Raced::Ended(change(ended)),
-            Raced::Late(ended, why) => Raced::Late(change(ended), why),
-            Raced::Cut(why) => Raced::Cut(why),
-        }
-    }
 }
 
 /// How far one step has come.
@@ -125,7 +116,7 @@ impl<S: State> Run<S> {
         let span = tracing::info_span!("run", thread = %self.thread(), run = %self.id());
         let run = async {
             loop {
-                if let Progress::Ended(ended) = self.step().await? {
+                if let Progress::Ended(ended) = self.advance(u64::MAX).await? {
                     return Ok(self.report(ended));
                 }
             }
@@ -138,6 +129,19 @@ impl<S: State> Run<S> {
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
+        self.advance(1).await
+    }
+
+    /// Runs one superstep, or at most so many where the short way leads through them.
+    async fn advance(&mut self, most: u64) -> Result<Progress, RunError> {
+        match self.short(most).await {
+            Some(progress) => progress,
+            None => self.long().await,
+        }
+    }
+
+    /// Runs one superstep, whatever it needs.
+    async fn long(&mut self) -> Result<Progress, RunError> {
         if self.over {
             return Err(RunError::Over {
                 thread: self.thread().clone(),
@@ -240,71 +244,82 @@ impl<S: State> Run<S> {
             if superstep.tasks.len() == 1 && superstep.recorded.is_empty())
     }
 
-    /// The short way: a superstep of one task.
+    /// A superstep of one task.
     async fn one(&mut self) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
         let (step, task) = (superstep.step, &superstep.tasks[0]);
-        let remaining = self.limit - self.executed;
         self.shared
             .port
             .report(None, || EventKind::SuperstepStarted {
                 step: Step::new(step),
                 tasks: vec![self.shared.path(step, task.node, task.index)],
             });
-        let raced = if self.shared.plain(task.node) {
-            let at = crate::node::Standing {
-                step: Step::new(step),
-                node: task.node,
-                index: task.index,
-                attempt: 1,
-                remaining,
-            };
+        if self.shared.plain(task.node) {
+            let at = self.standing(step, task);
             let payload = task.payload.as_ref();
             let call = self.shared.call(&superstep.before, at, payload);
-            self.race(guarded(call), None).await.map(|ended| TaskEnd {
-                result: self.shared.tolerated(task.node, payload, ended),
-                attempts: Vec::new(),
-            })
-        } else {
-            let before = Arc::clone(&superstep.before);
-            let scene = Scene {
-                step,
-                before,
-                remaining,
-            };
-            let payload = task.payload.clone();
-            let begun = Arc::new(AtomicBool::new(false));
-            let run = Arc::clone(&self.shared).run_task(
-                scene,
-                (task.node, task.index),
-                payload,
-                Arc::clone(&begun),
-            );
-            self.race(Box::pin(run), Some(&begun)).await
+            return self.one_waits(call).await;
+        }
+        let scene = Scene {
+            step,
+            before: Arc::clone(&superstep.before),
+            remaining: self.limit - self.executed,
         };
-        let (end, late) = match raced {
-            Raced::Cut(why) => return self.stopped(why, Vec::new()).await,
-            Raced::Ended(end) => (end, None),
-            Raced::Late(end, why) => (end, Some(why)),
-        };
-        match end {
-            TaskEnd {
-                result: Ok(outcome),
-                attempts,
-            } => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
-                else {
-                    unreachable!("the superstep is open")
-                };
-                self.close_one(superstep, outcome, &attempts).await
+        let payload = task.payload.clone();
+        let begun = Arc::new(AtomicBool::new(false));
+        let run = Arc::clone(&self.shared).run_task(
+            scene,
+            (task.node, task.index),
+            payload,
+            Arc::clone(&begun),
+        );
+        match self.race(Box::pin(run), Some(&begun)).await {
+            Raced::Cut(why) => self.stopped(why, Vec::new()).await,
+            Raced::Ended(TaskEnd { result, attempts }) => {
+                self.one_ended(result, attempts, None).await
             }
-            TaskEnd {
-                result: Err(error),
-                attempts,
-            } => {
-                let path = self.shared.path(step, task.node, task.index);
+            Raced::Late(TaskEnd { result, attempts }, why) => {
+                self.one_ended(result, attempts, Some(why)).await
+            }
+        }
+    }
+
+    /// Waits for the only task of the open superstep, which was called without policies.
+    pub(super) async fn one_waits(&mut self, call: Call<S::Update>) -> Result<Progress, RunError> {
+        let (ended, late) = match self.race(guarded(call), None).await {
+            Raced::Cut(why) => return self.stopped(why, Vec::new()).await,
+            Raced::Ended(ended) => (ended, None),
+            Raced::Late(ended, why) => (ended, Some(why)),
+        };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
+        let task = &superstep.tasks[0];
+        let result = self
+            .shared
+            .tolerated(task.node, task.payload.as_ref(), ended);
+        self.one_ended(result, Vec::new(), late).await
+    }
+
+    /// Closes the open superstep after its only task, or ends the call with the task's error.
+    /// `late` says that it ended only after it was told to.
+    pub(super) async fn one_ended(
+        &mut self,
+        result: Result<Outcome<S::Update>, NodeError>,
+        attempts: Vec<Attempt>,
+        late: Option<Why>,
+    ) -> Result<Progress, RunError> {
+        let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
+            unreachable!("the superstep is open")
+        };
+        match result {
+            Ok(outcome) => self.close_one(superstep, outcome, &attempts).await,
+            Err(error) => {
+                let task = &superstep.tasks[0];
+                let path = self.shared.path(superstep.step, task.node, task.index);
+                self.stage = Stage::Open(superstep);
                 let failed = vec![(path, error, attempts)];
                 match late {
                     // It was told to end, and did.
@@ -315,7 +330,19 @@ impl<S: State> Run<S> {
         }
     }
 
-    /// The long way: several tasks, or some that were recorded before.
+    /// Where a task stands that is called for the first time.
+    #[inline]
+    pub(super) fn standing(&self, step: u64, task: &Task) -> Standing {
+        Standing {
+            step: Step::new(step),
+            node: task.node,
+            index: task.index,
+            attempt: 1,
+            remaining: self.limit - self.executed,
+        }
+    }
+
+    /// A superstep of several tasks, or of some that were recorded before.
     async fn many(&mut self) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
