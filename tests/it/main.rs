@@ -13,6 +13,7 @@ mod research;
 mod rooms;
 mod run_events;
 mod run_stop;
+#[cfg(feature = "sled")]
 mod smoke;
 mod state_codec;
 mod state_data;
