@@ -145,16 +145,27 @@ async fn run_all(runner: Runner<Work>, diary: Diary, plan: Plan, goes_on: bool) 
     if goes_on {
         match run(&runner, &diary, &plan, Command::go_on()).await {
             Ok(()) | Err(RunError::NotFound { .. }) => {}
+            Err(RunError::Node { .. } | RunError::Route { .. }) if plan.shape.fails() => {}
             Err(error) => return fail(&diary, &plan, &error),
         }
     }
     for number in 0..plan.runs {
-        let input = Work::update().log(vec![format!("input {number}")]);
-        let command = Command::start(input).run_id(Plan::run_id(number));
-        if let Err(error) = run(&runner, &diary, &plan, command).await {
+        while plan.shape.fails()
+            && let Err(error @ (RunError::Node { .. } | RunError::Route { .. })) =
+                run(&runner, &diary, &plan, start(number)).await
+        {
+            diary.note(&Effect::Stumbled(plan.thread.clone(), error.to_string()));
+        }
+        if let Err(error) = run(&runner, &diary, &plan, start(number)).await {
             return fail(&diary, &plan, &error);
         }
     }
+}
+
+/// The start of a run, the same each time.
+fn start(number: u32) -> Command<Work> {
+    let input = Work::update().log(vec![format!("input {number}")]);
+    Command::start(input).run_id(Plan::run_id(number))
 }
 
 async fn run(

@@ -53,10 +53,19 @@ pub(crate) enum Effect {
     Asked(String, u64, String),
     /// A run came to its end.
     End(String, String),
+    /// A run failed as its graph has it.
+    Stumbled(String, String),
     /// A run failed, with the class and the text of its error.
     Failed(String, String, String),
     /// How many operations of the store the process has used.
     Operations(u64),
+}
+
+impl Effect {
+    /// Whether a task of this node was entered.
+    pub(crate) fn is_entry_of(&self, node: &str) -> bool {
+        matches!(self, Self::Enter(task) if task.node == node)
+    }
 }
 
 #[derive(Clone, Debug)]

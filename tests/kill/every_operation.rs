@@ -64,6 +64,11 @@ fn reducers_of_all_kinds_survive_a_kill_at_every_operation() {
 }
 
 #[test]
+fn nodes_and_decisions_that_fail_survive_a_kill_at_every_operation() {
+    at_every_operation("stumble", &[Plan::new("main", Shape::Stumble, 1)]);
+}
+
+#[test]
 fn runs_that_are_started_again_after_every_kill_run_once() {
     at_every_operation("runs", &[Plan::new("main", Shape::Diamond, 3)]);
 }

@@ -28,6 +28,8 @@ pub(crate) enum Shape {
     Long,
     /// Reducers of one's own, two writers at once, a field for one superstep.
     Mixed,
+    /// A node and a decision that fail the first time they are tried.
+    Stumble,
     /// A node that ends its process.
     Poison,
     /// The same node, mended.
@@ -56,9 +58,15 @@ impl Shape {
             Self::Empty => empty(diary),
             Self::Long => long(diary),
             Self::Mixed => mixed(diary),
+            Self::Stumble => stumble(diary),
             Self::Poison => poison(diary, true),
             Self::Mended => poison(diary, false),
         }
+    }
+
+    /// Whether its runs fail, and have to be gone on with.
+    pub(crate) fn fails(self) -> bool {
+        self == Self::Stumble
     }
 
     pub(crate) fn options(self) -> RunOptions {
@@ -244,8 +252,8 @@ fn long(diary: &Diary) -> Graph<Work> {
         node(diary, |work: &Work| {
             let n = work.n + 1;
             let size = |item: u64| 1_000 + (n * 977 + item * 331) as usize % 3_000;
-            let texts = (0..8).map(|item| format!("{n}.{item}.").repeat(size(item) / 4));
-            let round = if n.is_multiple_of(8) {
+            let texts = (0..7).map(|item| format!("{n}.{item}.").repeat(size(item) / 4));
+            let round = if n.is_multiple_of(6) {
                 Round::Enough
             } else {
                 Round::Again
@@ -304,6 +312,49 @@ fn mixed(diary: &Diary) -> Graph<Work> {
         Round::Again => open.into(),
         Round::Enough => End.into(),
     });
+    g.build().unwrap()
+}
+
+fn stumble(diary: &Diary) -> Graph<Work> {
+    let mut g = Graph::builder("stumble");
+    let x = g.node("x", node(diary, |_: &Work| log("x").sum(1)));
+    let theirs = diary.clone();
+    let y = g.node("y", move |_: Snapshot<Work>, cx: Context| {
+        let first = !theirs.read().iter().any(|effect| effect.is_entry_of("y"));
+        theirs.enter(&cx);
+        ready(match first {
+            true => Err(NodeError::permanent("not the first time")),
+            false => Ok(log("y").sum(2)),
+        })
+    });
+    let slow = diary.clone();
+    let z = g.node("z", move |_: Snapshot<Work>, cx: Context| {
+        slow.enter(&cx);
+        async {
+            moment().await;
+            Ok(log("z").sum(4))
+        }
+    });
+    let meet = g.node("meet", node(diary, |work: &Work| log("meet").n(work.sum)));
+    let last = g.node("last", node(diary, |_: &Work| log("last")));
+    let theirs = diary.clone();
+    let choose = move |_: &Work| {
+        let asked = theirs.read();
+        theirs.note(&Effect::Asked("main".to_owned(), 2, "left".to_owned()));
+        match asked.iter().any(|line| matches!(line, Effect::Asked(..))) {
+            true => Ok(Side::Left),
+            false => Err(NodeError::permanent("not the first time")),
+        }
+    };
+    g.start(x.and(y).and(z));
+    g.edge(x, meet);
+    g.edge(y, meet);
+    g.edge(z, meet);
+    g.branch(meet, choose, |side| match side {
+        Side::Left => last.into(),
+        Side::Right => End.into(),
+    });
+    g.edge(last, End);
     g.build().unwrap()
 }
 

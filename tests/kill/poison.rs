@@ -44,7 +44,7 @@ fn a_deadly_superstep_fails_after_five_takeovers_and_can_be_taken_up_by_hand() {
         diary
             .read()
             .iter()
-            .filter(|effect| matches!(effect, Effect::Enter(task) if task.node == node))
+            .filter(|effect| effect.is_entry_of(node))
             .count()
     };
     assert_eq!(entered("before"), 1, "what was finished is not run again");

@@ -29,7 +29,7 @@ fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
         while family.kills < 40 {
             let random = RandomState::new().hash_one(0u8);
             let strike = match random % 2 {
-                0 => Strike::Micros(random % 25_000),
+                0 => Strike::Micros(random % 60_000),
                 _ => Strike::Lines((random % (reference.lines as u64 / 3)) as usize),
             };
             strikes.push(strike);
