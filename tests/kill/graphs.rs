@@ -4,13 +4,12 @@ use std::future::{Ready, ready};
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use milepost::{
-    Context, End, Exits, Graph, IntoOutput, NodeError, Policy, Retry, RunOptions, Snapshot,
-};
+use milepost::{Context, End, Exits, Graph, IntoOutput, NodeError, RunOptions, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use super::diary::{Diary, Effect};
 use super::state::{Work, WorkUpdate};
+use super::trouble::{fan, poison, stumble};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Shape {
@@ -43,7 +42,7 @@ enum Round {
 }
 
 #[derive(Clone, Copy, Exits)]
-enum Side {
+pub(crate) enum Side {
     Left,
     Right,
 }
@@ -79,7 +78,7 @@ impl Shape {
 }
 
 /// A node that is done at once.
-fn node<R: IntoOutput<Work>>(
+pub(crate) fn node<R: IntoOutput<Work>>(
     diary: &Diary,
     body: impl Fn(&Work) -> R + Send + Sync + 'static,
 ) -> impl Fn(Snapshot<Work>, Context) -> Ready<Result<R, NodeError>> + Send + Sync + 'static {
@@ -90,14 +89,14 @@ fn node<R: IntoOutput<Work>>(
     }
 }
 
-fn log(text: impl Into<String>) -> WorkUpdate {
+pub(crate) fn log(text: impl Into<String>) -> WorkUpdate {
     Work::update().log(vec![text.into()])
 }
 
 /// Up to two milliseconds, never the same.
-async fn moment() {
+pub(crate) async fn moment() {
     let random = RandomState::new().hash_one(0u8);
-    if random % 4 > 0 {
+    if !random.is_multiple_of(4) {
         tokio::time::sleep(Duration::from_micros(random % 2_000)).await;
     }
 }
@@ -151,44 +150,6 @@ fn diamond(diary: &Diary) -> Graph<Work> {
     g.edge(left, meet);
     g.edge(right, meet);
     g.edge(meet, End);
-    g.build().unwrap()
-}
-
-fn fan(diary: &Diary) -> Graph<Work> {
-    let mut g = Graph::builder("fan");
-    let plan = g.node("plan", node(diary, |_: &Work| log("plan")));
-    let theirs = diary.clone();
-    let worker = g.worker(
-        "worker",
-        move |item: u64, _: Snapshot<Work>, cx: Context| {
-            theirs.enter(&cx);
-            async move {
-                moment().await;
-                match (item, cx.attempt()) {
-                    (1, 1) => Err(NodeError::transient("not yet")),
-                    (3, _) => Err(NodeError::permanent("never")),
-                    _ => Ok(log(format!("worker {item}")).sum(item).fold(item)),
-                }
-            }
-        },
-    );
-    let retry = Retry {
-        max_attempts: 2,
-        first_wait: Duration::from_millis(1),
-        ..Retry::default()
-    };
-    g.policy(worker, Policy::default().retry(retry));
-    g.worker_error(worker, |item, error| {
-        log(format!("no {item}: {error}")).sum(1_000)
-    });
-    let gather = g.node(
-        "gather",
-        node(diary, |work: &Work| log("gather").n(work.sum)),
-    );
-    g.start(plan);
-    g.edge(plan, worker.each(|_: &Work| (0..6).collect()));
-    g.edge(worker, gather);
-    g.edge(gather, End);
     g.build().unwrap()
 }
 
@@ -312,68 +273,5 @@ fn mixed(diary: &Diary) -> Graph<Work> {
         Round::Again => open.into(),
         Round::Enough => End.into(),
     });
-    g.build().unwrap()
-}
-
-fn stumble(diary: &Diary) -> Graph<Work> {
-    let mut g = Graph::builder("stumble");
-    let x = g.node("x", node(diary, |_: &Work| log("x").sum(1)));
-    let theirs = diary.clone();
-    let y = g.node("y", move |_: Snapshot<Work>, cx: Context| {
-        let first = !theirs.read().iter().any(|effect| effect.is_entry_of("y"));
-        theirs.enter(&cx);
-        ready(match first {
-            true => Err(NodeError::permanent("not the first time")),
-            false => Ok(log("y").sum(2)),
-        })
-    });
-    let slow = diary.clone();
-    let z = g.node("z", move |_: Snapshot<Work>, cx: Context| {
-        slow.enter(&cx);
-        async {
-            moment().await;
-            Ok(log("z").sum(4))
-        }
-    });
-    let meet = g.node("meet", node(diary, |work: &Work| log("meet").n(work.sum)));
-    let last = g.node("last", node(diary, |_: &Work| log("last")));
-    let theirs = diary.clone();
-    let choose = move |_: &Work| {
-        let asked = theirs.read();
-        theirs.note(&Effect::Asked("main".to_owned(), 2, "left".to_owned()));
-        match asked.iter().any(|line| matches!(line, Effect::Asked(..))) {
-            true => Ok(Side::Left),
-            false => Err(NodeError::permanent("not the first time")),
-        }
-    };
-    g.start(x.and(y).and(z));
-    g.edge(x, meet);
-    g.edge(y, meet);
-    g.edge(z, meet);
-    g.branch(meet, choose, |side| match side {
-        Side::Left => last.into(),
-        Side::Right => End.into(),
-    });
-    g.edge(last, End);
-    g.build().unwrap()
-}
-
-fn poison(diary: &Diary, deadly: bool) -> Graph<Work> {
-    let mut g = Graph::builder("poison");
-    let before = g.node("before", node(diary, |_: &Work| log("before")));
-    let bite = g.node(
-        "bite",
-        node(diary, move |_: &Work| {
-            if deadly {
-                std::process::abort();
-            }
-            log("bite")
-        }),
-    );
-    let side = g.node("side", node(diary, |_: &Work| log("side")));
-    g.start(before);
-    g.edge(before, bite.and(side));
-    g.edge(bite, End);
-    g.edge(side, End);
     g.build().unwrap()
 }

@@ -21,4 +21,5 @@ mod poison;
 mod random;
 mod reference;
 mod state;
+mod trouble;
 mod upkeep;
