@@ -7,7 +7,7 @@ use std::time::Duration;
 use milepost::store::MemoryStore;
 use milepost::{
     Command, Context, End, Ended, Exits, Graph, NodeError, Policy, Retry, RunError, RunOptions,
-    Runner, Snapshot, State, events, history,
+    Runner, Snapshot, events, history,
 };
 
 use crate::support::{

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use milepost::store::{CheckpointStore, MemoryStore, Status, StoreError};
 use milepost::{
     Busy, Cancel, Command, Context, End, Ended, EventKind, Graph, NodeError, Policy, Progress,
-    Retry, RunError, RunId, RunOptions, Runner, State, events, history,
+    Retry, RunError, RunId, RunOptions, Runner, events, history,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -154,7 +154,8 @@ async fn a_time_without_end_is_allowed() {
         .options(options)
         .store(MemoryStore::new());
     let held = runner.open(&thread("t"), start()).await.unwrap();
-    let waits = runner.run(&thread("t"), start().abandon());
+    let t = thread("t");
+    let waits = runner.run(&t, start().abandon());
     let release = async {
         tokio::time::sleep(SECOND).await;
         drop(held);
