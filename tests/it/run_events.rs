@@ -518,7 +518,7 @@ async fn an_old_state_is_read_from_a_bounded_number_of_records() {
         let state = reader.state_at(&t, points[at].seq).await.unwrap();
         assert_eq!(state.n, at as u64);
         assert!(
-            probe.operations() <= 5,
+            probe.operations() <= 8,
             "{} reads for turn {at}",
             probe.operations()
         );
