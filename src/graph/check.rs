@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
@@ -215,8 +215,9 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
         }
     }
     // A component without an edge that leaves it is either the end, a node that leads nowhere
-    // (said already), or a cycle that nothing can leave.
-    for component in tarjan_scc(&paths) {
+    // (said already), or a cycle that nothing can leave. This algorithm does not recurse: a chain of
+    // a hundred thousand nodes must not overflow the stack.
+    for component in kosaraju_scc(&paths) {
         let inside = |node: NodeIndex| component.contains(&node);
         let endless = component.iter().all(|node| {
             is_node(node)

@@ -2,19 +2,18 @@
 //! one of them fails.
 
 use super::RunError;
-use super::handle::{Progress, Run, Stage};
+use super::handle::{Failed, Progress, Run, Stage};
 use super::log::Written;
 use super::record::{self, Unstorable};
 use crate::engine::{
     Outcome, Outcomes, Position, Reduced, RouteFault, Routed, Superstep, Taken, reduce, route,
 };
 use crate::event::EventKind;
-use crate::ids::{Seq, Step, TaskPath};
-use crate::node::NodeError;
+use crate::ids::{Seq, Step};
 use crate::policy::{Attempt, now_ms};
 use crate::state::{AnyField, MergeFault, ReduceFault, State};
 use crate::store::{
-    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Status, StoredEdge, StoredError,
+    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoredEdge, StoredError,
 };
 
 /// A task that ended well: its place, its outcome, its tries.
@@ -84,8 +83,10 @@ impl<S: State> Run<S> {
                 .collect();
             kept.by_value = record::by_value::<S>(recorded.iter().map(|(_, end)| &end.update));
         }
-        let outcomes = recorded.into_iter().map(|(_, outcome)| outcome).collect();
-        self.close(superstep, Outcomes::Many(outcomes), kept).await
+        let outcomes = recorded.into_iter();
+        let (updates, ended) = outcomes.map(|(_, end)| (end.update, end.ended)).unzip();
+        self.close(superstep, Outcomes::Many(updates, ended), kept)
+            .await
     }
 
     /// Decides again on the way out of a superstep that is merged.
@@ -172,10 +173,9 @@ impl<S: State> Run<S> {
         }
         let tables = self.shared.graph.tables();
         let edges = record::edges(tables, taken);
-        let inline = match kept.outcomes.first() {
-            Some(OutcomeRef::Inline(outcome)) => Some(outcome.clone()),
-            _ => None,
-        };
+        // What is written is copied only for somebody who is told of it afterwards.
+        let listened = self.shared.port.listener.is_some();
+        let mut told = None;
         let mut seq = None;
         if let Some(log) = &mut self.log {
             let check = self.options.check_round_trip;
@@ -193,23 +193,28 @@ impl<S: State> Run<S> {
                     self.stage = Stage::At(position);
                     self.over = true;
                     let error = self.unstorable(step, origin.to_owned(), fault);
-                    return Err(self.broke(inline, step, error).await);
+                    return Err(self.broke(inline(kept.outcomes), step, error).await);
                 }
             };
+            if listened {
+                told = Some((kept.outcomes.clone(), edges.clone()));
+            }
+            for outcome in &kept.outcomes {
+                if let OutcomeRef::Inline(outcome) = outcome {
+                    outcome.changes.iter().for_each(|change| log.touch(change));
+                }
+            }
             let commit = CommitRecord {
                 step,
                 at_ms: now_ms(),
                 outcomes: kept.outcomes,
                 values,
-                edges: edges.clone(),
+                edges,
                 frontier,
                 joins: Vec::new(),
                 timers: Vec::new(),
                 status,
             };
-            for change in inline.iter().flat_map(|outcome| &outcome.changes) {
-                log.touch(change);
-            }
             let span = tracing::debug_span!("commit", step, seq = tracing::field::Empty);
             let state = std::sync::Arc::clone(&position.state);
             self.stage = Stage::At(position);
@@ -221,19 +226,26 @@ impl<S: State> Run<S> {
                     seq = Some(at);
                 }
                 Err(Written::Store(error)) => return Err(error.into()),
-                Err(Written::Unstorable(fault)) => {
+                Err(Written::Unstorable(fault, record)) => {
                     let error = self.unstorable(step, "the state".to_owned(), fault);
-                    return Err(self.broke(inline, step, error).await);
+                    let outcome = match *record {
+                        Record::Commit(commit) => inline(commit.outcomes),
+                        _ => None,
+                    };
+                    return Err(self.broke(outcome, step, error).await);
                 }
             }
             self.over = false;
         } else {
+            told = Some((kept.outcomes, edges));
             self.stage = Stage::At(position);
         }
-        if let Some(outcome) = &inline {
-            self.report_finished(seq, outcome);
+        if let Some((outcomes, edges)) = told {
+            if let Some(outcome) = inline(outcomes) {
+                self.report_finished(seq, &outcome);
+            }
+            self.report_committed(seq, step, &edges, status);
         }
-        self.report_committed(seq, step, &edges, status);
         Ok(self.progress(step, status))
     }
 
@@ -276,7 +288,11 @@ impl<S: State> Run<S> {
         let mut first = None;
         if let Some(log) = &mut self.log {
             self.over = true;
-            let at = log.outcomes(records.clone()).await?;
+            let told = match &self.shared.port.listener {
+                Some(_) => records.clone(),
+                None => Vec::new(),
+            };
+            let at = log.outcomes(std::mem::replace(&mut records, told)).await?;
             self.over = false;
             let numbered = ends.iter().zip(at.get()..);
             seqs = numbered.map(|((place, ..), seq)| (*place, seq)).collect();
@@ -290,10 +306,7 @@ impl<S: State> Run<S> {
     }
 
     /// Ends the call after tasks have failed; what their siblings finished is recorded.
-    pub(super) async fn failed(
-        &mut self,
-        failed: Vec<(TaskPath, NodeError, Vec<Attempt>)>,
-    ) -> Result<Progress, RunError> {
+    pub(super) async fn failed(&mut self, failed: Vec<Failed>) -> Result<Progress, RunError> {
         let step = self.state_and_step().1 + 1;
         let tasks = failed.iter().map(|(path, _, attempts)| FailedTask {
             node: path.task().node.as_str().to_owned(),
