@@ -120,10 +120,10 @@ async fn every_edge_is_taken_and_a_refused_report_goes_on_when_the_document_is_p
     let store = Arc::new(MemoryStore::new());
     let runner = Runner::new(research().unwrap()).shared_store(store.clone());
     let input = ask(ASKED, folder.path()).out(Some(out.display().to_string()));
-    // Ten supersteps end with the report's text; its citations are not checked yet.
-    let half = runner.clone().options(RunOptions::new().step_limit(10));
+    // Eleven supersteps end with the report's text; its citations are not checked yet.
+    let half = runner.clone().options(RunOptions::new().step_limit(11));
     let stopped = half.run(&thread(), Command::start(input)).await.unwrap();
-    assert_eq!(stopped.ended, Ended::StepLimit { limit: 10 });
+    assert_eq!(stopped.ended, Ended::StepLimit { limit: 11 });
     assert!(stopped.state.report.is_some());
     let cited = folder.path().join("alpha0.md");
     let right = fs::read(&cited).unwrap();
