@@ -8,6 +8,8 @@
 extern crate self as milepost;
 
 pub mod agent;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod dot;
 mod engine;
 mod event;

@@ -198,7 +198,15 @@ mod tests {
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
-        for wrong in ["", "s", "-1s", "1d", "1e400", "..", "9999999999999999999999h"] {
+        for wrong in [
+            "",
+            "s",
+            "-1s",
+            "1d",
+            "1e400",
+            "..",
+            "9999999999999999999999h",
+        ] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }

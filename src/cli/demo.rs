@@ -36,7 +36,6 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(1, |now| u64::from(now.subsec_nanos()))
     });
-    let victim = Victim::choose(&*known, args.kill_at.as_deref(), seed)?;
     let dir = workplace(args.dir)?;
     let thread = ThreadId::new(THREAD).map_err(|error| Failure::usage(error.to_string()))?;
     let graph = known.view().name.clone();
@@ -46,20 +45,26 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
     let killed = Place::new(dir.join("killed"))?;
     let calm = Place::new(dir.join("undisturbed"))?;
 
-    shell.out.say(format!("A run of graph {graph}, in a process of its own:"));
+    shell.out.say(format!(
+        "Graph {graph}, undisturbed, in a process and a store of its own."
+    ));
+    let quiet = calm.run(shell, &start, None, None)?;
+    let calmly = calm.tally()?;
+    let victim = victim(&calmly, args.kill_at.as_deref(), seed)?;
+    shell
+        .out
+        .say("The same in another process and store, to be killed:");
     let died = killed.run(shell, &start, Some(PACE), Some(&victim))?;
     let before = killed.tally()?;
     let finished = killed.finished(&thread).await?;
     shell.out.say(format!(
-        "  killed at {} with SIGKILL (seed {seed}); {} tasks had finished\n\nResumed, in a new process:",
-        victim.node,
-        finished.len()
+        "        SIGKILL at {victim} (seed {seed}): {} of {} tasks had finished\nResumed, in a new process:",
+        finished.len(),
+        calmly.len()
     ));
     let resume = ["resume".into(), THREAD.into()];
     let resumed = killed.run(shell, &resume, Some(PACE), None)?;
     let after = killed.tally()?;
-    shell.out.say("\nThe same run, undisturbed, in another store.");
-    let quiet = calm.run(shell, &start, None, None)?;
 
     let again: Vec<_> = finished
         .iter()
@@ -72,9 +77,10 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
         .map(|(task, _)| task.clone())
         .collect();
     let ran: BTreeSet<_> = after.keys().collect();
-    let calmly = calm.tally()?;
-    let state = |place: &Place| place.state(Arc::clone(&known), thread.clone());
-    let states = (state(&killed).await?, state(&calm).await?);
+    let states = (
+        killed.state(&*known, &thread).await?,
+        calm.state(&*known, &thread).await?,
+    );
     let files = (killed.files()?, calm.files()?);
     let checks = [
         ("the process was killed before it was done", died.is_none()),
@@ -86,7 +92,10 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
             ran == calmly.keys().collect(),
         ),
         ("the final states are equal", states.0 == states.1),
-        ("the files that the runs wrote are equal", files.0 == files.1),
+        (
+            "the files that the runs wrote are equal",
+            files.0 == files.1,
+        ),
     ];
     let picture = dir.join(format!("{graph}.dot"));
     let written = fs::write(&picture, Dot::new(known.view()).to_string());
@@ -96,7 +105,7 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
     let written: Vec<_> = files.0.keys().map(|name| killed.dir.join(name)).collect();
     shell.out.value(&json!({
         "graph": graph,
-        "killed_at": victim.node,
+        "killed_at": victim,
         "seed": seed,
         "finished_before": finished,
         "ran_again": again,
@@ -108,7 +117,10 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
     }));
     shell.out.say("");
     for (what, holds) in &checks {
-        shell.out.say(format!("  {}  {what}", if *holds { "ok    " } else { "FAILED" }));
+        shell.out.say(format!(
+            "  {}  {what}",
+            if *holds { "ok    " } else { "FAILED" }
+        ));
     }
     for task in &again {
         shell.out.say(format!("          {task} ran again"));
@@ -133,7 +145,10 @@ fn example(shell: &Shell, args: &DemoArgs) -> Result<(Arc<dyn Known>, Vec<OsStri
     }
     let docs = match &args.docs {
         // The runs work in folders of their own.
-        Some(docs) => Some(docs.canonicalize().map_err(|error| cannot("read", docs, &error))?),
+        Some(docs) => Some(
+            docs.canonicalize()
+                .map_err(|error| cannot("read", docs, &error))?,
+        ),
         None => None,
     };
     let wanted = |entry: &&Entry| match (&args.graph, entry.known()) {
@@ -150,35 +165,38 @@ fn example(shell: &Shell, args: &DemoArgs) -> Result<(Arc<dyn Known>, Vec<OsStri
     Err(Failure::usage(what).next("give the entry an example, or name another graph"))
 }
 
-/// Which task of which node the kill is meant for.
-struct Victim {
-    node: String,
-    chance: u64,
-}
-
-impl Victim {
-    fn choose(known: &dyn Known, asked: Option<&str>, seed: u64) -> Result<Self, Failure> {
-        let nodes: Vec<_> = known.view().nodes.iter().map(|node| node.name.to_string()).collect();
-        let chance = scatter(seed);
-        let node = match asked {
-            None | Some("random") => None,
-            Some(node) if nodes.iter().any(|known| known == node) => Some(node.to_owned()),
-            Some(node) => {
-                let nodes = nodes.join(", ");
-                let what = format!("there is no node \"{node}\" to kill at; there are {nodes}");
-                return Err(Failure::usage(what));
-            }
-        };
-        Ok(Self {
-            node: node.unwrap_or_default(),
-            chance,
-        })
+/// The task at which the process is killed: one of those that the undisturbed run has run.
+fn victim(ran: &BTreeMap<String, u32>, asked: Option<&str>, seed: u64) -> Result<String, Failure> {
+    let node_of = |task: &String| {
+        let name = task.split_once(':').map_or("", |(_, name)| name);
+        name.rsplit_once('[')
+            .map_or(name, |(name, _)| name)
+            .to_owned()
+    };
+    let asked = asked.filter(|node| *node != "random");
+    let tasks: Vec<_> = ran
+        .keys()
+        .filter(|task| asked.is_none_or(|node| node_of(task) == node))
+        .collect();
+    let late = match asked {
+        // Of several tasks of a node one of the later half: then some have finished.
+        Some(_) => tasks.len() / 2,
+        None => 0,
+    };
+    let place = scatter(seed) % (tasks.len() - late).max(1) as u64;
+    if let Some(task) = tasks.get(late + place as usize) {
+        return Ok((*task).clone());
     }
-
-    /// Whether now is the moment: a task of the node has begun, and of several some have ended.
-    fn is_at(&self, begun: u64, of: u64) -> bool {
-        begun > self.chance % of.max(1)
-    }
+    let nodes: BTreeSet<_> = ran.keys().map(node_of).collect();
+    let nodes: Vec<_> = nodes.into_iter().collect();
+    let what = match asked {
+        Some(node) => format!(
+            "the example does not come to a node \"{node}\"; it runs {}",
+            nodes.join(", ")
+        ),
+        None => "the example runs no node".to_owned(),
+    };
+    Err(Failure::usage(what))
 }
 
 /// A folder in which one thread is run, by one process after another.
@@ -199,10 +217,13 @@ impl Place {
         shell: &mut Shell,
         words: &[OsString],
         pace: Option<&str>,
-        victim: Option<&Victim>,
+        victim: Option<&str>,
     ) -> Result<Option<i32>, Failure> {
         let failed = |error: std::io::Error| {
-            Failure::new(Exit::Failed, format!("this program cannot start itself: {error}"))
+            Failure::new(
+                Exit::Failed,
+                format!("this program cannot start itself: {error}"),
+            )
         };
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
@@ -216,27 +237,25 @@ impl Place {
             command.args(["--pace", pace]);
         }
         let mut child = command.spawn().map_err(failed)?;
-        let (mut of, mut begun) = (1, 0);
-        for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
+        for line in child
+            .stdout
+            .take()
+            .map(BufReader::new)
+            .into_iter()
+            .flat_map(BufRead::lines)
+        {
             let Ok(event) = serde_json::from_str::<Value>(&line.map_err(failed)?) else {
                 continue;
             };
-            if pace.is_some() && let Some(line) = line_of(&event) {
+            if pace.is_some()
+                && let Some(line) = line_of(&event)
+            {
                 shell.out.say(line);
             }
-            let Some(victim) = victim else { continue };
-            if event["type"] == "superstep_started" {
-                let tasks = event["tasks"].as_array();
-                let ours = |task: &&Value| task["node"] == victim.node.as_str();
-                of = tasks.map_or(1, |tasks| tasks.iter().filter(ours).count()) as u64;
-            }
-            if event["type"] == "task_started" && event["task"]["node"] == victim.node.as_str() {
-                begun += 1;
-                if victim.is_at(begun, of) {
-                    // SIGKILL: the process has no say in it.
-                    child.kill().map_err(failed)?;
-                    break;
-                }
+            if event["type"] == "task_started" && event["task"]["path"].as_str() == victim {
+                // SIGKILL: the process has no say in it.
+                child.kill().map_err(failed)?;
+                break;
             }
         }
         let status = child.wait().map_err(failed)?;
@@ -274,8 +293,8 @@ impl Place {
         Ok(finished.collect())
     }
 
-    async fn state(&self, known: Arc<dyn Known>, thread: ThreadId) -> Result<Value, Failure> {
-        Ok(known.state(Arc::new(self.store()?), &thread).await?)
+    async fn state(&self, known: &dyn Known, thread: &ThreadId) -> Result<Value, Failure> {
+        Ok(known.state(Arc::new(self.store()?), thread).await?)
     }
 
     /// The files that the runs have written, by name.
@@ -302,8 +321,15 @@ fn line_of(event: &Value) -> Option<String> {
     };
     match event["type"].as_str()? {
         "task_finished" => Some(format!("  {:<24} finished", at())),
-        "task_failed" => Some(format!("  {:<24} failed: {}", at(), event["error"]["message"])),
-        "resumed" => Some(format!("  {:>4}  taken up after this superstep", event["step"])),
+        "task_failed" => Some(format!(
+            "  {:<24} failed: {}",
+            at(),
+            event["error"]["message"]
+        )),
+        "resumed" => Some(format!(
+            "  {:>4}  taken up after this superstep",
+            event["step"]
+        )),
         _ => None,
     }
 }
@@ -323,7 +349,8 @@ fn workplace(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
         let what = format!("{} is not empty", dir.display());
         return Err(Failure::usage(what).next("name another folder with --dir"));
     }
-    dir.canonicalize().map_err(|error| cannot("read", &dir, &error))
+    dir.canonicalize()
+        .map_err(|error| cannot("read", &dir, &error))
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {

@@ -139,8 +139,8 @@ async fn drive(
         options = options.layer(Probe::new(probes.tally.as_deref(), probes.pace)?);
     }
     let mut signals = Signals::new();
-    let go_on = (!shell.in_memory())
-        .then(|| shell.again(&format!("resume {}", quoted(thread.as_str()))));
+    let go_on =
+        (!shell.in_memory()).then(|| shell.again(&format!("resume {}", quoted(thread.as_str()))));
     let mut live = opening(thread, store, options);
     let mut lines = Lines::default();
     loop {

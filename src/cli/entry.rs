@@ -53,7 +53,9 @@ pub struct Entry {
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.built.as_ref().map(|known| &known.view().name);
-        f.debug_struct("Entry").field("graph", &name).finish_non_exhaustive()
+        f.debug_struct("Entry")
+            .field("graph", &name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -155,7 +157,8 @@ impl<A: Input> Known for Flagged<A> {
         run: Option<RunId>,
         abandon: bool,
     ) -> Result<Opening, Failure> {
-        let flags = A::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
+        let flags =
+            A::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
         let input = flags.input().map_err(|error| {
             let mut what = error.to_string();
             let mut cause = error.source();

@@ -174,7 +174,10 @@ mod tests {
 
     #[test]
     fn what_json_knows_is_shown_as_it_is() {
-        assert_eq!(shown(&(1, -2, 2.5, "a", true, ())), r#"[1,-2,2.5,"a",true,null]"#);
+        assert_eq!(
+            shown(&(1, -2, 2.5, "a", true, ())),
+            r#"[1,-2,2.5,"a",true,null]"#
+        );
         assert_eq!(shown(&BTreeMap::from([("a", Some(1))])), r#"{"a":1}"#);
         assert_eq!(shown(&u64::MAX), "18446744073709551615");
     }
@@ -192,7 +195,10 @@ mod tests {
             value(1, &[0x82, 0xa1, b'a', 1, 0xa1, b'a', 2]).to_string(),
             r#"{"$entries":[["a",1],["a",2]]}"#
         );
-        assert_eq!(value(1, &[0xc4, 2, 0, 255]).to_string(), r#"{"$bytes":"00ff"}"#);
+        assert_eq!(
+            value(1, &[0xc4, 2, 0, 255]).to_string(),
+            r#"{"$bytes":"00ff"}"#
+        );
     }
 
     #[test]
@@ -202,7 +208,11 @@ mod tests {
         assert_eq!(value(1, &[]).to_string(), r#"{"$undecodable":""}"#);
         assert_eq!(value(2, &[7]).to_string(), r#"{"$bytes":"07"}"#);
         let deep = vec![0x91; 100_000];
-        assert!(value(1, &deep).to_string().starts_with(r#"{"$undecodable""#));
+        assert!(
+            value(1, &deep)
+                .to_string()
+                .starts_with(r#"{"$undecodable""#)
+        );
         for first in 0..=255_u8 {
             for second in 0..=255_u8 {
                 let _ = value(1, &[first, second, 0xff, 0xd4, 1]);

@@ -169,9 +169,8 @@ pub(super) fn event_json(event: &Event) -> Value {
             "index": task.index,
         })
     };
-    let texts = |names: &[NodeName]| -> Vec<String> {
-        names.iter().map(ToString::to_string).collect()
-    };
+    let texts =
+        |names: &[NodeName]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
     let error = |error: &ErrorText| json!({"class": error.class, "message": error.message});
     let (name, mut fields) = match &event.kind {
         EventKind::Started {

@@ -128,7 +128,9 @@ pub(super) async fn all_threads(
 ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
     let mut all: Vec<(ThreadId, Head)> = Vec::new();
     loop {
-        let page = store.threads(all.last().map(|(last, _)| last), PAGE).await?;
+        let page = store
+            .threads(all.last().map(|(last, _)| last), PAGE)
+            .await?;
         let done = page.len() < PAGE;
         all.extend(page);
         if done {

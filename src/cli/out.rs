@@ -91,7 +91,9 @@ fn shown(text: &str) -> String {
             '\n' => plain.push(c),
             '\t' => plain.push(' '),
             // Also the marks that reorder text to the left and right.
-            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+            c if c.is_control()
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
                 // A String takes every text.
                 let _ = write!(plain, "{}", c.escape_unicode());
             }

@@ -57,7 +57,11 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
     let json = wants_json(&words);
     let program = words.first().map(PathBuf::from).unwrap_or_default();
     let name = program.file_stem().unwrap_or_default().to_string_lossy();
-    let program = if name.is_empty() { "milepost".into() } else { name };
+    let program = if name.is_empty() {
+        "milepost".into()
+    } else {
+        name
+    };
     let command = command(&entries)?.name(program.to_string());
     let given = match command.try_get_matches_from(words) {
         Ok(given) => given,
@@ -80,7 +84,9 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
         globals,
         program: program.into_owned(),
     };
-    let run = given.subcommand_matches("run").and_then(ArgMatches::subcommand);
+    let run = given
+        .subcommand_matches("run")
+        .and_then(ArgMatches::subcommand);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -144,7 +150,9 @@ fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
 
 fn names(flag: &clap::Arg) -> Vec<String> {
     let long = flag.get_long().map(str::to_owned);
-    long.into_iter().chain([flag.get_id().to_string()]).collect()
+    long.into_iter()
+        .chain([flag.get_id().to_string()])
+        .collect()
 }
 
 impl Shell {
@@ -203,7 +211,10 @@ impl Shell {
         }
         let place = self.place();
         if place.is_dir() && !is_store(&place) && !is_empty(&place) {
-            let what = format!("{} is a folder of other things, and no store", place.display());
+            let what = format!(
+                "{} is a folder of other things, and no store",
+                place.display()
+            );
             return Err(Failure::usage(what).next("name another folder with --store"));
         }
         match SledStore::open(&place) {

@@ -46,8 +46,15 @@ pub(super) async fn show(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, F
     let out = &mut shell.out;
     out.say(format!("thread {thread} of graph {}", head.graph));
     out.say(format!("  run     {}", head.run));
-    out.say(format!("  status  {}: {}", head.status, stands(head.status)));
-    out.say(format!("  at      superstep {}, checkpoint {}", head.step, head.seq));
+    out.say(format!(
+        "  status  {}: {}",
+        head.status,
+        stands(head.status)
+    ));
+    out.say(format!(
+        "  at      superstep {}, checkpoint {}",
+        head.step, head.seq
+    ));
     if let Some((class, message)) = &open.error {
         out.say(format!("  error   ({class}) {message}"));
     }

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::exit::Failure;
 use super::json;
+use crate::ThreadId;
 use crate::store::{
     BaseRecord, BaseValue, CheckpointStore, CommitRecord, Head, OutcomeRef, Record, StoredBase,
     StoredChange, StoredValue,
 };
-use crate::ThreadId;
 
 /// The reducer that keeps the last write alone.
 const LAST_WRITE: &str = "replace";
@@ -30,7 +30,9 @@ pub(super) async fn fields(
         && let Record::Schema(schema) = &*stored.record
     {
         for field in &schema.fields {
-            fields.reducers.insert(field.name.clone(), field.reducer.clone());
+            fields
+                .reducers
+                .insert(field.name.clone(), field.reducer.clone());
         }
     }
     let mut from = head.base;
@@ -51,7 +53,9 @@ pub(super) async fn fields(
                     fields.values(&input.values);
                 }
                 Record::Outcome(outcome) => {
-                    fields.outcomes.insert(stored.seq.get(), outcome.changes.clone());
+                    fields
+                        .outcomes
+                        .insert(stored.seq.get(), outcome.changes.clone());
                 }
                 Record::Commit(commit) => fields.commit(commit),
                 _ => {}
@@ -123,7 +127,10 @@ impl Fields {
     fn changes(&mut self, changes: &[StoredChange]) {
         for change in changes {
             let reducer = self.reducers.get(&change.field).map_or("", String::as_str);
-            let shown = self.shown.entry(change.field.clone()).or_insert(Value::Null);
+            let shown = self
+                .shown
+                .entry(change.field.clone())
+                .or_insert(Value::Null);
             match &change.base {
                 StoredBase::Keep => {}
                 StoredBase::Clear => *shown = Value::Null,
