@@ -81,7 +81,7 @@ async fn the_data_path_is_told_with_the_records_as_they_are() {
     );
     assert_eq!(report.state.words, 5);
 
-    let mut log = String::new();
+    let mut log = Vec::new();
     let mut ended = Vec::new();
     for stored in store.records(&thread, Seq::new(1), 100).await.unwrap() {
         let text = shown(&stored.record);
@@ -90,90 +90,92 @@ async fn the_data_path_is_told_with_the_records_as_they_are() {
             Record::Outcome(_) => ended.push(text),
             _ => {
                 ended.sort();
-                for outcome in ended.drain(..) {
-                    writeln!(log, "{outcome}").unwrap();
-                }
-                writeln!(log, "{} {text}", stored.seq).unwrap();
+                log.append(&mut ended);
+                log.push(format!("{} {text}", stored.seq));
             }
         }
     }
     let told = include_str!("../../docs/data-path.md");
-    for line in log.lines() {
+    for record in &log {
         assert!(
-            told.contains(line),
-            "docs/data-path.md does not tell\n{line}\nof\n{log}"
+            told.contains(record.as_str()),
+            "docs/data-path.md does not tell\n{record}\nof\n{}",
+            log.join("\n")
         );
     }
 }
 
-/// A record on one line, without times, values read from their MessagePack.
+/// A record without times, a part a line, values read from their MessagePack.
 fn shown(record: &Record) -> String {
-    match record {
+    let mut parts = Vec::new();
+    let name = match record {
         Record::Schema(schema) => {
-            let fields = schema
-                .fields
-                .iter()
-                .map(|field| format!("{} {} by {}", field.name, field.shape, field.reducer));
-            let fields: Vec<_> = fields.collect();
-            format!(
-                "Schema graph={} fields=[{}]",
-                schema.graph,
-                fields.join("; ")
-            )
+            parts.push(("graph", schema.graph.clone()));
+            for field in &schema.fields {
+                let kept = format!("{} {}, {}", field.name, field.shape, field.reducer);
+                parts.push(("field", kept));
+            }
+            "Schema"
         }
-        Record::Input(input) => format!(
-            "Input run={} step={} update=[{}] edges=[{}] frontier=[{}] status={}",
-            input.run,
-            input.step,
-            changes(&input.update),
-            edges(&input.edges),
-            frontier(&input.frontier),
-            input.status,
-        ),
-        Record::Outcome(one) => format!("Outcome {}", outcome(one)),
+        Record::Input(input) => {
+            parts.push(("run", input.run.clone()));
+            parts.push(("update", changes(&input.update)));
+            parts.push(("edges", edges(&input.edges)));
+            parts.push(("frontier", frontier(&input.frontier)));
+            parts.push(("status", input.status.to_string()));
+            "Input"
+        }
+        Record::Outcome(one) => {
+            parts.push(("task", outcome(one)));
+            "Outcome"
+        }
         Record::Commit(commit) => {
+            parts.push(("step", commit.step.to_string()));
             let outcomes = commit.outcomes.iter().map(|each| match each {
                 OutcomeRef::Inline(one) => outcome(one),
                 OutcomeRef::At(seq) => format!("record {seq}"),
             });
             let mut outcomes: Vec<_> = outcomes.collect();
             outcomes.sort();
-            format!(
-                "Commit step={} outcomes=[{}] edges=[{}] frontier=[{}] status={}",
-                commit.step,
-                outcomes.join("; "),
-                edges(&commit.edges),
-                frontier(&commit.frontier),
-                commit.status,
-            )
+            parts.push(("outcomes", outcomes.join("; ")));
+            parts.push(("edges", edges(&commit.edges)));
+            parts.push(("frontier", frontier(&commit.frontier)));
+            parts.push(("status", commit.status.to_string()));
+            "Commit"
         }
         Record::Base(base) => {
-            let fields = base.fields.iter().map(|field| match &field.value {
-                BaseValue::Whole(bytes) => format!("{}={}", field.field, value(bytes)),
-                BaseValue::Items {
-                    sealed, tail_items, ..
-                } => format!(
-                    "{}: {} segments and {tail_items} items",
-                    field.field,
-                    sealed.len()
-                ),
-            });
-            let fields: Vec<_> = fields.collect();
-            format!("Base at={} fields=[{}]", base.at, fields.join("; "))
+            parts.push(("at", base.at.to_string()));
+            for field in &base.fields {
+                let kept = match &field.value {
+                    BaseValue::Whole(bytes) => value(bytes),
+                    BaseValue::Items {
+                        sealed, tail_items, ..
+                    } => format!("{} segments, then {tail_items} items", sealed.len()),
+                };
+                parts.push(("field", format!("{} = {kept}", field.field)));
+            }
+            "Base"
         }
-        other => format!("{other:?}"),
+        other => panic!("a record that the run does not write: {other:?}"),
+    };
+    let mut text = name.to_owned();
+    for (part, value) in parts {
+        write!(text, "\n    {part:<9} {value}").unwrap();
     }
+    text
 }
 
 fn outcome(outcome: &OutcomeRecord) -> String {
+    let exit = outcome.exit.as_ref();
+    let exit = exit.map_or(String::new(), |exit| format!(" by {exit}"));
     format!(
-        "{}:{}[{}] exit={} changes=[{}] attempts={}",
+        "{}:{}[{}]{} after {} try: {}",
         outcome.step,
         outcome.node,
         outcome.index,
-        outcome.exit.as_deref().unwrap_or("none"),
-        changes(&outcome.changes),
+        exit,
         outcome.attempts.len(),
+        changes(&outcome.changes),
     )
 }
 
@@ -181,7 +183,7 @@ fn changes(changes: &[StoredChange]) -> String {
     let one = |change: &StoredChange| {
         assert_eq!(change.base, StoredBase::Keep);
         let merges: Vec<_> = change.merges.iter().map(|bytes| value(bytes)).collect();
-        format!("{} merge {}", change.field, merges.join(", "))
+        format!("{} gets {}", change.field, merges.join(", "))
     };
     changes.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -192,10 +194,10 @@ fn edges(edges: &[StoredEdge]) -> String {
         let label = if edge.label.is_empty() {
             String::new()
         } else {
-            format!("({})", edge.label)
+            format!("({}) ", edge.label)
         };
         let (from, to) = (or(&edge.from, "start"), or(&edge.to, "end"));
-        format!("{from} {label}-> {to} x{}", edge.tasks)
+        format!("{from} {label}→ {to} × {}", edge.tasks)
     };
     edges.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -206,6 +208,9 @@ fn frontier(tasks: &[StoredTask]) -> String {
         let payload = payload.map_or(String::new(), |payload| format!(" of {payload}"));
         format!("{}[{}]{payload}", task.node, task.index)
     };
+    if tasks.is_empty() {
+        return "nothing".to_owned();
+    }
     tasks.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 

@@ -10,6 +10,7 @@ mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
+#[cfg(feature = "sled")]
 mod smoke;
 mod store_conformance;
 #[cfg(feature = "sled")]

@@ -269,3 +269,18 @@ fn the_table_has_no_circle() {
         done.insert(room);
     }
 }
+
+#[test]
+fn a_path_out_of_bounds_is_seen_however_it_is_written() {
+    let text = code(
+        "use crate::{ids::Seq, run::{Runner, Run}};\n// crate::store::Record\nlet a = crate::policy::now_ms();\n$crate::x; my_crate::y",
+    );
+    assert_eq!(first_names(&text, "crate::"), ["ids", "run", "policy"]);
+    let (table, surface) = (table(), surface());
+    let wrong = |room: &str, name: &str| complaint(room, name, &table, &surface).is_some();
+    assert!(!wrong("engine", "graph"));
+    assert!(wrong("engine", "run") && wrong("engine", "Runner") && wrong("state", "node"));
+    assert!(!wrong("agent", "State") && wrong("agent", "state") && wrong("agent", "Runner"));
+    assert!(!wrong("cli", "Runner") && !wrong("cli", "store") && wrong("cli", "run"));
+    assert!(wrong("cli", "plumbing"));
+}
