@@ -317,7 +317,10 @@ fn line_of(event: &Value) -> Option<String> {
     let at = || {
         let node = task["node"].as_str().unwrap_or_default();
         let index = task["index"].as_u64().unwrap_or_default();
-        format!("{:>4}  {node}[{index}]", task["step"])
+        format!(
+            "{:>4}  {node}[{index}]",
+            task["step"].as_u64().unwrap_or_default()
+        )
     };
     match event["type"].as_str()? {
         "task_finished" => Some(format!("  {:<24} finished", at())),

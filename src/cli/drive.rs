@@ -221,7 +221,9 @@ fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>
         1 => "1 superstep".to_owned(),
         n => format!("{n} supersteps"),
     };
-    shell.out.say(format!("{}, after {supersteps}", end.ended));
+    shell
+        .out
+        .say(format!("{}; the thread has closed {supersteps}", end.ended));
     match (go_on, end.ended.is_finished()) {
         (Some(go_on), _) => shell.out.say(format!("  next: {go_on}")),
         (None, false) => shell

@@ -56,13 +56,13 @@ impl From<Ended> for Exit {
 /// What a thread's status means for who looks at it.
 pub(super) fn stands(status: Status) -> &'static str {
     match status {
-        Status::Running => "running, or left by a process that died",
-        Status::Paused => "waits for an answer",
-        Status::Parked => "waits for a time to come",
-        Status::Failed => "failed; what had finished is kept",
-        Status::Finished => "finished",
-        Status::Cancelled => "stopped when it was asked to",
-        Status::Limited => "stopped at its limit",
+        Status::Running => "a call works on it, or died while it did",
+        Status::Paused => "it waits for an answer",
+        Status::Parked => "it waits for a time to come",
+        Status::Failed => "what had finished is kept",
+        Status::Finished => "nothing is left to run",
+        Status::Cancelled => "it was asked to stop",
+        Status::Limited => "the limit of supersteps or of time was used up",
     }
 }
 

@@ -11,8 +11,24 @@ use crate::{ErrorText, Event, EventKind, NodeName, TakenEdge, TaskPath};
 /// Makes lines of events, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// The only task of a superstep waits for the commit, to share its line.
-    waiting: Option<(u64, String)>,
+    /// The last task waits for the commit, to share its line.
+    waiting: Option<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    step: u64,
+    line: String,
+    exit: Option<String>,
+}
+
+impl Waiting {
+    fn line(self) -> String {
+        match self.exit {
+            Some(exit) => format!("{}  {exit}", self.line),
+            None => self.line,
+        }
+    }
 }
 
 impl Lines {
@@ -56,12 +72,12 @@ impl Lines {
                 if let Some(ErrorText { class, message }) = tolerated {
                     line.push_str(&format!("  failed, tolerated ({class}): {message}"));
                 }
-                if let Some(exit) = exit {
-                    line.push_str(&format!("  {exit}"));
-                }
-                let step = task.task().step.get();
-                let before = self.waiting.replace((step, line));
-                return before.map(|(_, line)| line).into_iter().collect();
+                let before = self.waiting.replace(Waiting {
+                    step: task.levels()[0].step.get(),
+                    line,
+                    exit: exit.clone(),
+                });
+                return before.map(Waiting::line).into_iter().collect();
             }
             EventKind::TaskFailed {
                 task,
@@ -78,11 +94,13 @@ impl Lines {
             EventKind::Committed { step, edges, next } => {
                 let leads = leads(edges, next);
                 return match self.waiting.take() {
-                    Some((of, line)) if of == step.get() => vec![format!("{line}  {leads}")],
+                    // What it leads to has the exit's name already.
+                    Some(waiting) if waiting.step == step.get() => {
+                        vec![format!("{}  {leads}", waiting.line)]
+                    }
                     other => {
-                        let before = other.map(|(_, line)| line);
                         let line = format!("{step:>4}  {leads}");
-                        before.into_iter().chain([line]).collect()
+                        other.map(Waiting::line).into_iter().chain([line]).collect()
                     }
                 };
             }
@@ -96,7 +114,7 @@ impl Lines {
 
     /// The line that still waits.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = String> + use<> {
-        self.waiting.take().map(|(_, line)| line).into_iter()
+        self.waiting.take().map(Waiting::line).into_iter()
     }
 }
 
