@@ -1,4 +1,107 @@
 //! Milepost: an explicit state-graph execution engine.
+//!
+//! An agent is declared as a typed graph of nodes over one typed state. Reducers merge what nodes
+//! return; exits, branches and fan-outs say what runs next; a driver walks the graph and leaves a
+//! milepost, a durable checkpoint, at every node boundary, so that a killed process goes on from
+//! the last finished node. The same graph is drawn as DOT.
+//!
+//! # A graph
+//!
+//! ```
+//! use milepost::{Add, Append, Command, Context, End, Exits, Graph, NodeError, Runner, Snapshot, State, ThreadId};
+//!
+//! /// What the conversation knows.
+//! #[derive(Clone, Debug, Default, State)]
+//! pub struct Chat {
+//!     /// Everything said so far, oldest first.
+//!     #[reduce(Append)]
+//!     pub messages: Vec<String>,
+//!     /// Tokens spent.
+//!     #[reduce(Add)]
+//!     pub tokens: u64,
+//!     /// No attribute: the last write replaces; two writers in one superstep are an error.
+//!     pub answer: Option<String>,
+//! }
+//!
+//! #[derive(Clone, Copy, Exits)]
+//! pub enum AfterModel {
+//!     CallTools,
+//!     Answered,
+//! }
+//!
+//! async fn model(chat: Snapshot<Chat>, _: Context) -> Result<(ChatUpdate, AfterModel), NodeError> {
+//!     Ok(match chat.messages.last() {
+//!         Some(seen) if seen.starts_with("tool:") => {
+//!             (Chat::update().answer(Some(seen.clone())).tokens(7), AfterModel::Answered)
+//!         }
+//!         _ => (Chat::update().messages(vec!["call: clock".into()]).tokens(5), AfterModel::CallTools),
+//!     })
+//! }
+//!
+//! async fn tools(_: Snapshot<Chat>, _: Context) -> Result<ChatUpdate, NodeError> {
+//!     Ok(Chat::update().messages(vec!["tool: it is noon".into()]))
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut g = Graph::builder("react");
+//! let model = g.node("model", model);
+//! let tools = g.node("tools", tools);
+//! g.start(model);
+//! g.wire(model, |exit| match exit {
+//!     AfterModel::CallTools => tools.into(),
+//!     AfterModel::Answered => End.into(),
+//! });
+//! g.edge(tools, model);
+//! let runner = Runner::new(g.build()?);
+//!
+//! let thread = ThreadId::new("noon")?;
+//! let start = Command::start(Chat::update().messages(vec!["what time is it?".into()]));
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! let report = runtime.block_on(runner.run(&thread, start))?;
+//! assert_eq!(report.state.answer.as_deref(), Some("tool: it is noon"));
+//! assert_eq!(report.state.tokens, 12);
+//! # Ok(()) }
+//! ```
+//!
+//! # The data path of one run
+//!
+//! ```text
+//!      caller: run / stream / step (thread, command)        Command: start │ go on
+//!                  │
+//!  1 load      store: latest position of the thread ──────► Position { step, state, frontier, recorded }
+//!                  │
+//!  2 plan      engine::plan(position) ────────────────────► Superstep { before, tasks } │ Done
+//!                  │
+//!  3 execute   every task that is left, by its policies ──► outcomes │ stopped │ failed
+//!                  │                                        recorded as each one ends
+//!  4 reduce    engine::reduce(superstep, outcomes) ───────► Reduced { after, exits }
+//!                  │
+//!  5 route     engine::route(graph, reduced) ─────────────► Position { step + 1, state, frontier }
+//!                  │
+//!  6 commit    one atomic write: what changed, exits taken, next frontier, status
+//!                  └────────────── next: back to 2 with that position
+//! ```
+//!
+//! # What is promised
+//!
+//! - When a task's end has been reported ([`EventKind::TaskFinished`]), no crash makes it run
+//!   again or takes its update away. A node that is killed in its middle runs again: that is *at
+//!   least once*, and [`Context::idempotency_key`] is the tool against doing an outside effect twice.
+//! - The same graph, input and state give the same next state, whatever the timing, the number of
+//!   threads, the crashes in between and the door used. Updates are merged in task-path order.
+//! - What can be wrong is wrong early: at compile time, or in [`Builder::build`] with names.
+//!
+//! A panic of a node, reducer or branch becomes that task's error, for which programs must be
+//! built with `panic = "unwind"`, the default.
+//!
+//! # Features
+//!
+//! | feature | brings | default |
+//! | --- | --- | --- |
+//! | `sled` | [`store::SledStore`], the durable store | yes |
+//! | `conformance` | the suite that every store must pass, as a public module | no |
+//! | `cli` | the commands, for a binary of one's own | no |
+//! | `graphs` | the worked graphs of the `milepost` binary | no |
 
 // The derives name the crate by its public name, also in the crate's own tests.
 #[allow(

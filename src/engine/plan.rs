@@ -12,6 +12,7 @@ pub(crate) enum Planned<S: State> {
 }
 
 /// Plans the next superstep.
+#[inline]
 pub(crate) fn plan<S: State>(position: Position<S>) -> Planned<S> {
     if position.frontier.is_empty() {
         return Planned::Done(position);

@@ -38,6 +38,7 @@ impl Ends {
     clippy::result_large_err,
     reason = "the superstep is moved, as on success"
 )]
+#[inline]
 pub(crate) fn reduce<S: State>(
     superstep: Superstep<S>,
     outcomes: Outcomes<S::Update>,
@@ -89,6 +90,7 @@ pub(crate) fn reduce<S: State>(
 ///
 /// # Errors
 /// [`MergeFault`]; a panic is one too.
+#[inline]
 pub(crate) fn reduce_states<S: State>(
     state: &mut Arc<S>,
     updates: &mut [S::Update],

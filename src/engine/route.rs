@@ -34,6 +34,7 @@ pub(crate) struct RouteFault {
 
 /// Finds what runs next. On a fault the reduced superstep comes back, so that the decision can be
 /// asked for again without running a node.
+#[inline]
 pub(crate) fn route<S: State>(
     graph: &Compiled<S>,
     reduced: Reduced<S>,
@@ -233,7 +234,9 @@ impl<'g, S: State> Ways<'g, S> {
             }) => {
                 let state = self.state;
                 let chosen = guarded(Some(node), || choose(state))?;
-                self.follow(via(labels[chosen]), targets[chosen])
+                let target = exit_of(targets, chosen, node)?;
+                let label = labels.get(chosen).copied().unwrap_or_default();
+                self.follow(via(label), target)
             }
             Some(Out::Exits(targets)) => {
                 let mut exits: Vec<u32> = Vec::new();
@@ -246,7 +249,7 @@ impl<'g, S: State> Ways<'g, S> {
                 }
                 for exit in &exits {
                     let label = entry.exits.get(*exit as usize).copied().unwrap_or_default();
-                    self.follow(via(label), targets[*exit as usize])?;
+                    self.follow(via(label), exit_of(targets, *exit as usize, node)?)?;
                 }
                 match entry.empty {
                     Some(target) if exits.is_empty() => self.follow(via("when empty"), target),
@@ -300,6 +303,19 @@ impl<'g, S: State> Ways<'g, S> {
             });
         }
     }
+}
+
+/// The target of an exit. One whose place is none of its type's was not made by the derive.
+fn exit_of(targets: &[u32], exit: usize, node: u32) -> Result<u32, RouteFault> {
+    targets.get(exit).copied().ok_or_else(|| {
+        let count = targets.len();
+        let why = format!("it was left by exit {exit}, but has {count}: `Exits::index` is wrong");
+        let error = NodeError::new(ErrorClass::Invalid, why);
+        RouteFault {
+            node: Some(node),
+            error,
+        }
+    })
 }
 
 /// Runs a decision of the user's; a panic is its error.

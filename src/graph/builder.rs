@@ -167,6 +167,10 @@ impl<S: State> Builder<S> {
         choose: impl Fn(&S) -> Result<E, NodeError> + Send + Sync + 'static,
         to: impl Fn(E) -> Target<S>,
     ) {
+        if let Some(entry) = self.entry(from.at()) {
+            let name = entry.name.clone();
+            self.check_exits::<E>(&name);
+        }
         let targets = E::ALL.iter().map(|exit| self.target(to(*exit))).collect();
         let labels = E::ALL.iter().map(|exit| exit.label()).collect();
         let choose: Choose<S> = Arc::new(move |state| choose(state).map(Exits::index));
@@ -199,9 +203,11 @@ impl<S: State> Builder<S> {
                 graph: self.name.clone(),
                 why,
             });
-            NodeName::new("?").expect("a question mark is a name")
+            let place = format!("node number {}", self.nodes.len() + 1);
+            NodeName::new(place).expect("it is short and not empty")
         });
         let node = self.nodes.len() as u32;
+        self.check_exits::<E>(&name);
         let exits: Vec<_> = E::ALL.iter().map(|exit| exit.label()).collect();
         let exits = if exits == [""] { Vec::new() } else { exits };
         self.nodes.push(Entry {
@@ -219,6 +225,30 @@ impl<S: State> Builder<S> {
             node,
             builder: self.id,
         }
+    }
+
+    /// Exits are nearly always derived; those written by hand are checked here.
+    fn check_exits<E: Exits>(&mut self, node: &NodeName) {
+        let all = E::ALL;
+        let reason = if all.is_empty() {
+            "there is none, so it could never be left"
+        } else if all
+            .iter()
+            .enumerate()
+            .any(|(place, exit)| exit.index() != place)
+        {
+            "`index` is not the place in `ALL`"
+        } else if all.len() > 1 && all.iter().any(|exit| exit.label().is_empty()) {
+            "one has no label"
+        } else if (1..all.len())
+            .any(|end| all[..end].iter().any(|one| one.label() == all[end].label()))
+        {
+            "two have the same label"
+        } else {
+            return;
+        };
+        let node = node.clone();
+        self.problems.push(Problem::Exits { node, reason });
     }
 
     fn entry(&mut self, at: At) -> Option<&mut Entry<S>> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
@@ -216,8 +216,16 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
     }
     // A component without an edge that leaves it is either the end, a node that leads nowhere
     // (said already), or a cycle that nothing can leave.
-    for component in tarjan_scc(&paths) {
-        let inside = |node: NodeIndex| component.contains(&node);
+    // Not the recursive algorithm: a chain of nodes may be longer than a stack is deep.
+    let components = kosaraju_scc(&paths);
+    let mut component_of = vec![0; paths.node_count()];
+    for (number, component) in components.iter().enumerate() {
+        for node in component {
+            component_of[node.index()] = number;
+        }
+    }
+    for (number, component) in components.into_iter().enumerate() {
+        let inside = |node: NodeIndex| component_of[node.index()] == number;
         let endless = component.iter().all(|node| {
             is_node(node)
                 && !ending.discovered.contains(node.index())

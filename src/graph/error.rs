@@ -108,6 +108,14 @@ pub enum Problem {
         /// Why.
         reason: &'static str,
     },
+    /// An implementation of [`Exits`](crate::Exits) makes no sense.
+    #[error("the exits of node \"{node}\" make no sense: {reason}. Derive them")]
+    Exits {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        reason: &'static str,
+    },
     /// A field's default does not survive being stored.
     #[error("field \"{field}\" of the state cannot be stored: {why}")]
     Field {

@@ -12,7 +12,7 @@ mod output;
 mod policy;
 
 pub use body::Node;
-pub(crate) use body::{Body, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
+pub(crate) use body::{Body, Call, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
 pub use context::Context;
 pub(crate) use context::{Port, Standing};
 pub use error::{ErrorClass, NodeError};

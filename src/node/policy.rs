@@ -101,7 +101,7 @@ impl Retry {
         if attempt >= self.max_attempts || !self.classes.contains(&error.class()) {
             return None;
         }
-        let exponent = i32::try_from(attempt - 1).unwrap_or(i32::MAX);
+        let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let longest = self.max_wait.as_secs_f64();
         let whole = self.first_wait.as_secs_f64() * self.factor.max(0.0).powi(exponent);
         let whole = if whole.is_finite() {

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use futures::future::BoxFuture;
 
-use crate::node::{NodeError, Retry};
+use crate::node::{NodeError, Port, Retry};
 
 /// One try, as it is recorded.
 #[derive(Debug, Clone)]
@@ -27,9 +27,11 @@ pub(crate) fn now_ms() -> u64 {
         })
 }
 
-/// Runs `once` until it succeeds or the retry gives up, and keeps what each try did.
+/// Runs `once` until it succeeds, the retry gives up, or the run is to stop, and keeps what each
+/// try did.
 pub(crate) async fn tried<'t, T>(
     retry: Option<&Retry>,
+    port: &dyn Port,
     mut once: impl FnMut(u32) -> BoxFuture<'t, Result<T, NodeError>>,
 ) -> (Result<T, NodeError>, Vec<Attempt>) {
     let mut attempts = Vec::new();
@@ -48,7 +50,12 @@ pub(crate) async fn tried<'t, T>(
             _ => None,
         };
         match wait {
-            Some(wait) => tokio::time::sleep(wait).await,
+            // Nothing new starts once the run is to stop: not the next try either.
+            Some(wait) => tokio::select! {
+                biased;
+                () = port.cancelled() => return (ended, attempts),
+                () = tokio::time::sleep(wait) => {}
+            },
             None => return (ended, attempts),
         }
     }

@@ -20,6 +20,9 @@ use crate::store::{
 /// A task that ended well: its place, its outcome, its tries.
 pub(super) type Done<U> = (usize, Outcome<U>, Vec<Attempt>);
 
+/// A task that failed for good: its path, its last error, its tries.
+pub(super) type Failed = (TaskPath, NodeError, Vec<Attempt>);
+
 /// What a commit says of the tasks, besides what the engine knows.
 struct Kept<S: State> {
     step: u64,
@@ -106,34 +109,51 @@ impl<S: State> Run<S> {
     ) -> Result<Progress, RunError> {
         match reduce(superstep, outcomes) {
             Ok(reduced) => self.decide(reduced, kept).await,
-            Err((superstep, fault)) => {
-                let error = self.merge_error(&superstep, fault);
-                self.stage = Stage::Open(superstep);
-                // The outcomes are used up: with a store they are read again, without one the run
-                // is over.
-                self.over = true;
-                Err(self.broke(inline(kept.outcomes), kept.step, error).await)
-            }
+            Err((superstep, fault)) => self.unmerged(superstep, fault, inline(kept.outcomes)).await,
         }
+    }
+
+    /// Ends the call after a merge was refused.
+    pub(super) async fn unmerged(
+        &mut self,
+        superstep: Superstep<S>,
+        fault: MergeFault,
+        outcome: Option<OutcomeRecord>,
+    ) -> Result<Progress, RunError> {
+        let step = superstep.step;
+        let error = self.merge_error(&superstep, fault);
+        self.stage = Stage::Open(superstep);
+        // The outcomes are used up: with a store they are read again, without one the run is over.
+        self.over = true;
+        Err(self.broke(outcome, step, error).await)
     }
 
     async fn decide(&mut self, reduced: Reduced<S>, kept: Kept<S>) -> Result<Progress, RunError> {
         match route(self.shared.graph.tables(), reduced, self.shared.timed) {
             Ok(Routed { position, taken }) => self.commit(position, &taken, kept).await,
-            Err((reduced, RouteFault { node, error })) => {
-                let error = RunError::Route {
-                    thread: self.thread().clone(),
-                    step: Step::new(reduced.step),
-                    node: node.map(|node| self.shared.port.names[node as usize].clone()),
-                    error,
-                };
-                self.stage = Stage::Merged(reduced);
-                // With a store, the next call merges the recorded outcomes again, and the state in
-                // the log is still the one before.
-                self.over = self.log.is_some();
-                Err(self.broke(inline(kept.outcomes), kept.step, error).await)
-            }
+            Err((reduced, fault)) => self.undecided(reduced, fault, inline(kept.outcomes)).await,
         }
+    }
+
+    /// Ends the call after a decision could not be made.
+    pub(super) async fn undecided(
+        &mut self,
+        reduced: Reduced<S>,
+        RouteFault { node, error }: RouteFault,
+        outcome: Option<OutcomeRecord>,
+    ) -> Result<Progress, RunError> {
+        let step = reduced.step;
+        let error = RunError::Route {
+            thread: self.thread().clone(),
+            step: Step::new(step),
+            node: node.map(|node| self.shared.port.names[node as usize].clone()),
+            error,
+        };
+        self.stage = Stage::Merged(reduced);
+        // With a store, the next call merges the recorded outcomes again, and the state in the log
+        // is still the one before.
+        self.over = self.log.is_some();
+        Err(self.broke(outcome, step, error).await)
     }
 
     async fn commit(
@@ -233,6 +253,8 @@ impl<S: State> Run<S> {
         step: u64,
         ends: &[Done<S::Update>],
     ) -> Result<Vec<(usize, u64)>, RunError> {
+        let mut unstorable = None;
+        let mut places = Vec::with_capacity(ends.len());
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
@@ -242,48 +264,45 @@ impl<S: State> Run<S> {
         for (place, outcome, attempts) in ends {
             let task = &superstep.tasks[*place];
             match record::outcome(tables, step, task, outcome, attempts, check) {
-                Ok(record) => records.push(record),
+                Ok(record) => {
+                    records.push(record);
+                    places.push(*place);
+                }
                 Err(fault) if self.log.is_some() => {
                     let path = self.shared.path(step, task.node, task.index);
-                    let error = self.unstorable(step, format!("task {path}"), fault);
-                    self.over = true;
-                    return Err(self.broke(None, step, error).await);
+                    unstorable.get_or_insert((format!("task {path}"), fault));
                 }
                 Err(_) => {}
             }
         }
         let mut seqs = Vec::new();
-        if records.is_empty() {
-            return Ok(seqs);
-        }
         let mut first = None;
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !records.is_empty()
+        {
             self.over = true;
             let at = log.outcomes(records.clone()).await?;
             self.over = false;
-            let numbered = ends.iter().zip(at.get()..);
-            seqs = numbered.map(|((place, ..), seq)| (*place, seq)).collect();
+            seqs = places.into_iter().zip(at.get()..).collect();
             first = Some(at.get());
         }
         for (number, outcome) in records.iter().enumerate() {
             let seq = first.map(|first| Seq::new(first + number as u64));
             self.report_finished(seq, outcome);
         }
+        // What can be stored is: one task's value must not cost its siblings their results.
+        if let Some((origin, fault)) = unstorable {
+            let error = self.unstorable(step, origin, fault);
+            self.over = true;
+            return Err(self.broke(None, step, error).await);
+        }
         Ok(seqs)
     }
 
     /// Ends the call after tasks have failed; what their siblings finished is recorded.
-    pub(super) async fn failed(
-        &mut self,
-        failed: Vec<(TaskPath, NodeError, Vec<Attempt>)>,
-    ) -> Result<Progress, RunError> {
+    pub(super) async fn failed(&mut self, failed: Vec<Failed>) -> Result<Progress, RunError> {
         let step = self.state_and_step().1 + 1;
-        let tasks = failed.iter().map(|(path, _, attempts)| FailedTask {
-            node: path.task().node.as_str().to_owned(),
-            index: path.task().index,
-            attempts: attempts.iter().map(record::attempt).collect(),
-        });
-        let tasks = tasks.collect();
+        let tasks = failed_tasks(&failed);
         let mut failures = failed.iter().map(|(path, error, attempts)| {
             (path.clone(), error.clone(), attempts.len().max(1) as u32)
         });
@@ -307,23 +326,14 @@ impl<S: State> Run<S> {
                     .await?,
             );
         }
-        for (path, error, attempts) in &failed {
-            self.shared.port.report(seq, || EventKind::TaskFailed {
-                task: path.clone(),
-                attempts: attempts.len().max(1) as u32,
-                error: crate::event::ErrorText {
-                    class: error.class().name().to_owned(),
-                    message: error.full(),
-                },
-            });
-        }
+        self.report_tasks_failed(seq, &failed);
         self.report_failed(seq, step, &stored);
         Err(error)
     }
 
     /// Ends the call after a merge, a decision or an encoding has failed: an outcome that was not
     /// recorded yet is written alone. Gives the error back, or the store's own.
-    async fn broke(
+    pub(super) async fn broke(
         &mut self,
         outcome: Option<OutcomeRecord>,
         step: u64,
@@ -333,7 +343,7 @@ impl<S: State> Run<S> {
         let mut seq = None;
         if let Some(log) = &mut self.log {
             let stopped = log.stopped(
-                outcome,
+                outcome.clone(),
                 step,
                 Status::Failed,
                 Some(stored.clone()),
@@ -343,6 +353,11 @@ impl<S: State> Run<S> {
                 Ok(at) => seq = Some(at),
                 Err(error) => return error.into(),
             }
+        }
+        if let Some(outcome) = &outcome {
+            // Its record is the one before.
+            let at = seq.map(|seq| Seq::new(seq.get() - 1));
+            self.report_finished(at, outcome);
         }
         self.report_failed(seq, step, &stored);
         error
@@ -392,10 +407,28 @@ impl<S: State> Run<S> {
             .port
             .report(seq, || record::committed(step, edges));
         if status == Status::Finished {
-            self.shared.port.report(seq, || EventKind::Ended {
-                status: status.to_string(),
-                step: Step::new(step),
-                error: None,
+            self.report_ended(seq, step, status);
+        }
+    }
+
+    /// Reports that the call ends without an error, after so many closed supersteps.
+    pub(super) fn report_ended(&self, seq: Option<Seq>, step: u64, status: Status) {
+        self.shared.port.report(seq, || EventKind::Ended {
+            status: status.to_string(),
+            step: Step::new(step),
+            error: None,
+        });
+    }
+
+    pub(super) fn report_tasks_failed(&self, seq: Option<Seq>, failed: &[Failed]) {
+        for (path, error, attempts) in failed {
+            self.shared.port.report(seq, || EventKind::TaskFailed {
+                task: path.clone(),
+                attempts: attempts.len().max(1) as u32,
+                error: crate::event::ErrorText {
+                    class: error.class().name().to_owned(),
+                    message: error.full(),
+                },
             });
         }
     }
@@ -407,6 +440,16 @@ impl<S: State> Run<S> {
             error: Some(record::error_text(error)),
         });
     }
+}
+
+/// Failed tasks as a record keeps them.
+pub(super) fn failed_tasks(failed: &[Failed]) -> Vec<FailedTask> {
+    let task = |(path, _, attempts): &Failed| FailedTask {
+        node: path.task().node.as_str().to_owned(),
+        index: path.task().index,
+        attempts: attempts.iter().map(record::attempt).collect(),
+    };
+    failed.iter().map(task).collect()
 }
 
 /// The error of a merge that names no second task.

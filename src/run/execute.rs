@@ -21,8 +21,10 @@ use crate::engine::{Ended, Outcome, Task};
 use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
-use crate::node::{Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing};
-use crate::policy::{Attempt, Call, Layer, Limit, Next, Timeout, tried};
+use crate::node::{
+    Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
+};
+use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, tried};
 use crate::state::{Snapshot, State, panic_message};
 
 /// The layers of each node: none for one that has no policy, where nothing else is set either.
@@ -87,6 +89,14 @@ impl<S> Clone for Scene<S> {
     }
 }
 
+/// A body that was polled once.
+pub(crate) enum Begun<U> {
+    /// It is done.
+    Ended(Outcome<U>),
+    /// It waits for something.
+    Waits(Call<U>),
+}
+
 /// How a task ended.
 pub(crate) struct TaskEnd<U> {
     pub(crate) result: Result<Outcome<U>, NodeError>,
@@ -94,6 +104,17 @@ pub(crate) struct TaskEnd<U> {
 }
 
 impl<S: State> Shared<S> {
+    /// The same, with a port that has told nobody to end.
+    pub(crate) fn renewed(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            layers: Arc::clone(&self.layers),
+            port: Arc::new(self.port.renewed()),
+            limit: self.limit.clone(),
+            timed: self.timed,
+        }
+    }
+
     fn context(&self, at: Standing) -> Context {
         Context::new(Arc::clone(&self.port) as Arc<dyn Port>, at)
     }
@@ -128,13 +149,52 @@ impl<S: State> Shared<S> {
             .unwrap_or_else(|panic| Box::pin(std::future::ready(Err(panicked(&*panic)))))
     }
 
-    /// Runs a task through its policies, to its end.
+    /// Calls a body and polls it once: most are done then.
+    ///
+    /// # Errors
+    /// The task's, if it was not tolerated; a panic on the way is one too.
+    #[inline]
+    pub(crate) fn begin(
+        &self,
+        before: &Arc<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+        cx: &mut std::task::Context<'_>,
+    ) -> Result<Begun<S::Update>, NodeError> {
+        let state = Snapshot::shared(Arc::clone(before));
+        let context = self.context(at);
+        let body = &self.graph.tables().node(at.node).body;
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            let mut call = body.call(payload, state, context);
+            match call.as_mut().poll(cx) {
+                // The body is dropped here, and its snapshot with it: then the merge need not
+                // clone the state.
+                Poll::Ready(ended) => ended.map(|Returned { update, exit }| {
+                    let ended = Ended::Exit(exit);
+                    Begun::Ended(Outcome { update, ended })
+                }),
+                Poll::Pending => Ok(Begun::Waits(call)),
+            }
+        }));
+        match begun {
+            Ok(Ok(begun)) => Ok(begun),
+            Ok(Err(error)) => self
+                .tolerated(at.node, payload, Err(error))
+                .map(Begun::Ended),
+            Err(panic) => {
+                let error = Err(panicked(&*panic));
+                self.tolerated(at.node, payload, error).map(Begun::Ended)
+            }
+        }
+    }
+
+    /// Runs a task through its policies, to its end. `begun` is set when its body is first called.
     pub(crate) async fn run_task(
         self: Arc<Self>,
         scene: Scene<S>,
-        node: u32,
-        index: u32,
+        (node, index): (u32, u32),
         payload: Option<Payload>,
+        begun: Arc<AtomicBool>,
     ) -> TaskEnd<S::Update> {
         let entry = self.graph.tables().node(node);
         let layers = self.layers[node as usize].clone().unwrap_or_default();
@@ -145,9 +205,16 @@ impl<S: State> Shared<S> {
             None => layers,
         };
         let job = (node, index, payload.as_ref());
-        let once = |attempt| self.try_once(&scene, job, &layers, attempt).boxed();
-        let (ended, attempts) = tried(entry.policy.retry.as_ref(), once).await;
+        let once = |attempt| {
+            let tried = self.try_once(&scene, job, &layers, attempt, &begun);
+            tried.boxed()
+        };
+        let (ended, mut attempts) = tried(entry.policy.retry.as_ref(), &*self.port, once).await;
         let result = self.tolerated(node, payload.as_ref(), ended);
+        if let (Err(error), Some(last)) = (&result, attempts.last_mut()) {
+            // What is recorded is what the caller gets, where the rule for failed tasks panicked.
+            last.error = Some(error.clone());
+        }
         TaskEnd { result, attempts }
     }
 
@@ -157,25 +224,29 @@ impl<S: State> Shared<S> {
         (node, index, payload): (u32, u32, Option<&Payload>),
         layers: &[Arc<dyn Layer>],
         attempt: u32,
+        begun: &AtomicBool,
     ) -> Result<Returned<S::Update>, NodeError> {
         let path = self.path(scene.step, node, index);
         let at = scene.standing(node, index, attempt);
         let span = tracing::debug_span!("task", task = %path, attempt);
-        self.port.report(None, || EventKind::TaskStarted {
-            task: path.clone(),
-            attempt,
-        });
         let slot = Mutex::new(None);
+        let started = path.clone();
         let body = Box::pin(async {
+            begun.store(true, Ordering::SeqCst);
+            self.port.report(None, || EventKind::TaskStarted {
+                task: started,
+                attempt,
+            });
             let returned = if self.graph.tables().node(node).policy.blocking {
                 self.call_blocking(&scene.before, at, payload).await
             } else {
                 guarded(self.call(&scene.before, at, payload)).await
             };
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned?);
-            Ok(())
+            let passed = returned.as_ref().map(|_| ()).map_err(NodeError::clone);
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
+            passed
         });
-        let call = Call {
+        let call = LayerCall {
             task: path,
             attempt,
         };
@@ -191,8 +262,10 @@ impl<S: State> Shared<S> {
         }
         slot.into_inner()
             .unwrap_or_else(PoisonError::into_inner)
-            .ok_or_else(|| {
-                NodeError::invalid("a layer said that the call went well, but the node was not run")
+            .unwrap_or_else(|| {
+                Err(NodeError::invalid(
+                    "a layer said that the call went well, but the node was not run",
+                ))
             })
     }
 
@@ -243,7 +316,14 @@ impl<S: State> Shared<S> {
                 ended: Ended::Tolerated,
             }),
             Ok(None) => Err(error),
-            Err(panic) => Err(panicked(&*panic)),
+            Err(panic) => Err(NodeError::new(
+                ErrorClass::Panicked,
+                format!(
+                    "the rule for its failures panicked: {}; it had failed with: {}",
+                    panic_message(&*panic),
+                    error.full()
+                ),
+            )),
         }
     }
 }
@@ -272,7 +352,7 @@ pub(crate) struct Queue<S: State> {
     jobs: Vec<Job>,
     next: AtomicUsize,
     /// Set when nothing more may start: a task failed, or the run stops.
-    closed: AtomicBool,
+    closed: Cancel,
     /// Asked when what still runs is to be dropped.
     cut: Cancel,
 }
@@ -323,7 +403,7 @@ impl<S: State> Crowd<S> {
             scene,
             jobs,
             next: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
+            closed: Cancel::new(),
             cut: Cancel::new(),
         });
         for _ in 0..runners {
@@ -334,7 +414,7 @@ impl<S: State> Crowd<S> {
 
     /// Lets nothing more start.
     pub(crate) fn close(&self) {
-        self.queue.closed.store(true, Ordering::SeqCst);
+        self.queue.closed.cancel();
     }
 
     /// The next ends; none when nothing runs any more.
@@ -347,17 +427,20 @@ impl<S: State> Crowd<S> {
     }
 }
 
+/// A task that waits for something, and whether its body was called where that is not sure.
+type Waiting<U> = (BoxFuture<'static, TaskEnd<U>>, Option<Arc<AtomicBool>>);
+
 impl<S: State> Queue<S> {
     async fn draw(self: Arc<Self>, sender: mpsc::UnboundedSender<Ends<S::Update>>) {
         let mut done = Vec::new();
-        while !self.closed.load(Ordering::SeqCst) {
+        while !self.closed.is_cancelled() {
             let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
             match self.begin(job) {
                 Ok(end) => {
                     if end.result.is_err() {
-                        self.closed.store(true, Ordering::SeqCst);
+                        self.closed.cancel();
                     }
                     done.push((job.place, end));
                     // Where ends are recorded, each is reported at once; else all together.
@@ -365,8 +448,10 @@ impl<S: State> Queue<S> {
                         let _ = sender.send(std::mem::take(&mut done));
                     }
                 }
-                Err(waiting) => {
-                    tokio::spawn(Arc::clone(&self).finish(job.place, waiting, sender.clone()));
+                Err((waiting, begun)) => {
+                    let finish =
+                        Arc::clone(&self).finish(job.place, waiting, begun, sender.clone());
+                    tokio::spawn(finish);
                 }
             }
         }
@@ -376,52 +461,45 @@ impl<S: State> Queue<S> {
     }
 
     /// Starts a task; gives its end, or its future where it waits for something.
-    fn begin(
-        self: &Arc<Self>,
-        job: &Job,
-    ) -> Result<TaskEnd<S::Update>, BoxFuture<'static, TaskEnd<S::Update>>> {
+    fn begin(self: &Arc<Self>, job: &Job) -> Result<TaskEnd<S::Update>, Waiting<S::Update>> {
         let shared = &self.shared;
         if !shared.plain(job.node) {
+            let begun = Arc::new(AtomicBool::new(false));
             let run = Arc::clone(shared).run_task(
                 self.scene.clone(),
-                job.node,
-                job.index,
+                (job.node, job.index),
                 job.payload.clone(),
+                Arc::clone(&begun),
             );
             let mut run: BoxFuture<'static, _> = Box::pin(run);
             return match poll_once(&mut run) {
                 Ok(Poll::Ready(end)) => Ok(end),
-                Ok(Poll::Pending) => Err(run),
+                Ok(Poll::Pending) => Err((run, Some(begun))),
                 Err(panic) => Ok(TaskEnd {
                     result: Err(panic),
                     attempts: Vec::new(),
                 }),
             };
         }
-        let mut call = shared.call(
-            &self.scene.before,
-            self.scene.standing(job.node, job.index, 1),
-            job.payload.as_ref(),
-        );
-        let ended = match poll_once(&mut call) {
-            Ok(Poll::Ready(ended)) => ended,
-            Err(panic) => Err(panic),
-            Ok(Poll::Pending) => {
+        let at = self.scene.standing(job.node, job.index, 1);
+        let mut noop = std::task::Context::from_waker(std::task::Waker::noop());
+        let begun = shared.begin(&self.scene.before, at, job.payload.as_ref(), &mut noop);
+        let result = match begun {
+            Ok(Begun::Ended(outcome)) => Ok(outcome),
+            Err(error) => Err(error),
+            Ok(Begun::Waits(call)) => {
                 let (shared, node, payload) = (Arc::clone(shared), job.node, job.payload.clone());
-                return Err(Box::pin(async move {
+                let end = async move {
                     let ended = guarded(call).await;
                     let result = shared.tolerated(node, payload.as_ref(), ended);
                     TaskEnd {
                         result,
                         attempts: Vec::new(),
                     }
-                }));
+                };
+                return Err((Box::pin(end), None));
             }
         };
-        // The body is dropped before its end is reported, and its snapshot with it: then the merge
-        // need not clone the state.
-        drop(call);
-        let result = shared.tolerated(job.node, job.payload.as_ref(), ended);
         Ok(TaskEnd {
             result,
             attempts: Vec::new(),
@@ -432,12 +510,27 @@ impl<S: State> Queue<S> {
         self: Arc<Self>,
         place: usize,
         waiting: BoxFuture<'static, TaskEnd<S::Update>>,
+        begun: Option<Arc<AtomicBool>>,
         sender: mpsc::UnboundedSender<Ends<S::Update>>,
     ) {
+        // A task that waits for a permit when nothing more may start never starts.
+        let unbegun = async {
+            match &begun {
+                Some(begun) => {
+                    self.closed.cancelled().await;
+                    if begun.load(Ordering::SeqCst) {
+                        std::future::pending::<()>().await;
+                    }
+                }
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            biased;
+            () = unbegun => {}
             end = waiting => {
                 if end.result.is_err() {
-                    self.closed.store(true, Ordering::SeqCst);
+                    self.closed.cancel();
                 }
                 let _ = sender.send(vec![(place, end)]);
             }

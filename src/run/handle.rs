@@ -5,19 +5,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::close::{Failed, failed_tasks};
 use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
-use super::stop::{Stop, Why};
+use super::stop::{Stop, Why, after};
 use super::{Ended, Report, RunError, RunOptions};
-use crate::engine::{Planned, Position, Reduced, Superstep, plan};
+use crate::engine::{Outcome, Planned, Position, Reduced, Superstep, Task, plan};
 use crate::event::EventKind;
-use crate::ids::{RunId, Step, TaskPath, ThreadId};
-use crate::node::NodeError;
+use crate::ids::{RunId, Step, ThreadId};
+use crate::node::{Call, ErrorClass, NodeError, Standing};
 use crate::policy::Attempt;
 use crate::state::{Snapshot, State};
 use crate::store::Status;
@@ -54,6 +56,16 @@ pub(super) enum Stage<S: State> {
     Between,
 }
 
+/// How a task and a reason to stop have met.
+enum Raced<T> {
+    /// The task ended first.
+    Ended(T),
+    /// The task ended within its grace time.
+    Late(T, Why),
+    /// The task was cut.
+    Cut(Why),
+}
+
 /// How far one step has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,7 +97,8 @@ impl<S: State> Run<S> {
         &self.shared.port.run
     }
 
-    /// The state after the last closed superstep.
+    /// The state after the last closed superstep; after a decision that failed, with what its
+    /// superstep has merged.
     pub fn state(&self) -> Snapshot<S> {
         Snapshot::shared(Arc::clone(self.state_and_step().0))
     }
@@ -103,7 +116,7 @@ impl<S: State> Run<S> {
         let span = tracing::info_span!("run", thread = %self.thread(), run = %self.id());
         let run = async {
             loop {
-                if let Progress::Ended(ended) = self.step().await? {
+                if let Progress::Ended(ended) = self.advance(u64::MAX).await? {
                     return Ok(self.report(ended));
                 }
             }
@@ -116,36 +129,53 @@ impl<S: State> Run<S> {
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
+        self.advance(1).await
+    }
+
+    /// Runs one superstep, or at most so many where the short way leads through them.
+    async fn advance(&mut self, most: u64) -> Result<Progress, RunError> {
+        match self.short(most).await {
+            Some(progress) => progress,
+            None => self.long().await,
+        }
+    }
+
+    /// Runs one superstep, whatever it needs.
+    async fn long(&mut self) -> Result<Progress, RunError> {
         if self.over {
             return Err(RunError::Over {
                 thread: self.thread().clone(),
             });
         }
+        self.stop.superstep = None;
         if let Some(listener) = &self.shared.port.listener {
-            listener.caught_up().await;
+            // A reader that does not read holds up the run, but not the end of it.
+            tokio::select! {
+                biased;
+                () = listener.caught_up() => {}
+                _ = self.stop.wait() => {}
+            }
         }
         // A run whose nodes never wait must let others run, too.
         tokio::task::coop::consume_budget().await;
-        match std::mem::replace(&mut self.stage, Stage::Between) {
-            Stage::At(position) => {
-                if !position.frontier.is_empty() {
-                    if let Some(why) = self.stop.now() {
-                        self.stage = Stage::At(position);
-                        return self.stopped(why).await;
-                    }
-                    if self.executed >= self.limit {
-                        self.stage = Stage::At(position);
-                        return self.ended(Ended::StepLimit { limit: self.limit }).await;
-                    }
-                }
-                match plan(position) {
-                    Planned::Done(position) => {
-                        self.stage = Stage::At(position);
-                        return Ok(Progress::Ended(Ended::Finished));
-                    }
-                    Planned::Run(superstep) => self.stage = Stage::Open(superstep),
-                }
+        if self.has_tasks() {
+            if let Some(why) = self.stop.now() {
+                return self.stopped(why, Vec::new()).await;
             }
+            if self.executed >= self.limit {
+                let ended = Ended::StepLimit { limit: self.limit };
+                return self.ended(ended, Vec::new()).await;
+            }
+            self.renew();
+        }
+        match std::mem::replace(&mut self.stage, Stage::Between) {
+            Stage::At(position) => match plan(position) {
+                Planned::Done(position) => {
+                    self.stage = Stage::At(position);
+                    return Ok(Progress::Ended(Ended::Finished));
+                }
+                Planned::Run(superstep) => self.stage = Stage::Open(superstep),
+            },
             Stage::Merged(reduced) => return self.route_merged(reduced).await,
             stage @ Stage::Open(_) => self.stage = stage,
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
@@ -155,7 +185,7 @@ impl<S: State> Run<S> {
         };
         let span = tracing::debug_span!("superstep", step = superstep.step);
         if let Some(time) = self.options.superstep_deadline {
-            self.stop.superstep = Some((Instant::now() + time, time));
+            self.stop.superstep = Some((after(time), time));
         }
         let superstep = async {
             if self.is_single() {
@@ -191,76 +221,128 @@ impl<S: State> Run<S> {
         }
     }
 
+    /// Whether tasks are left to run here and now.
+    fn has_tasks(&self) -> bool {
+        match &self.stage {
+            Stage::At(position) => !position.frontier.is_empty(),
+            Stage::Open(_) => true,
+            Stage::Merged(_) | Stage::Between => false,
+        }
+    }
+
+    /// After a superstep that was told to end, the next tasks are not told so. What still runs of
+    /// the old ones stays told.
+    fn renew(&mut self) {
+        if self.shared.port.stop.is_cancelled() {
+            self.shared = Arc::new(self.shared.renewed());
+        }
+    }
+
     /// Whether the open superstep has one task, which has not ended.
     fn is_single(&self) -> bool {
         matches!(&self.stage, Stage::Open(superstep)
             if superstep.tasks.len() == 1 && superstep.recorded.is_empty())
     }
 
-    /// The short way: a superstep of one task.
+    /// A superstep of one task.
     async fn one(&mut self) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
         let (step, task) = (superstep.step, &superstep.tasks[0]);
-        let remaining = self.limit - self.executed;
         self.shared
             .port
             .report(None, || EventKind::SuperstepStarted {
                 step: Step::new(step),
                 tasks: vec![self.shared.path(step, task.node, task.index)],
             });
-        let raced = if self.shared.plain(task.node) {
-            let at = crate::node::Standing {
-                step: Step::new(step),
-                node: task.node,
-                index: task.index,
-                attempt: 1,
-                remaining,
-            };
+        if self.shared.plain(task.node) {
+            let at = self.standing(step, task);
             let payload = task.payload.as_ref();
             let call = self.shared.call(&superstep.before, at, payload);
-            match self.race(guarded(call)).await {
-                Ok(ended) => Ok(TaskEnd {
-                    result: self.shared.tolerated(task.node, payload, ended),
-                    attempts: Vec::new(),
-                }),
-                Err(why) => Err(why),
-            }
-        } else {
-            let before = Arc::clone(&superstep.before);
-            let scene = Scene {
-                step,
-                before,
-                remaining,
-            };
-            let payload = task.payload.clone();
-            let run = Arc::clone(&self.shared).run_task(scene, task.node, task.index, payload);
-            self.race(Box::pin(run)).await
+            return self.one_waits(call).await;
+        }
+        let scene = Scene {
+            step,
+            before: Arc::clone(&superstep.before),
+            remaining: self.limit - self.executed,
         };
-        match raced {
-            Err(why) => self.stopped(why).await,
-            Ok(TaskEnd {
-                result: Ok(outcome),
-                attempts,
-            }) => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
-                else {
-                    unreachable!("the superstep is open")
-                };
-                self.close_one(superstep, outcome, &attempts).await
+        let payload = task.payload.clone();
+        let begun = Arc::new(AtomicBool::new(false));
+        let run = Arc::clone(&self.shared).run_task(
+            scene,
+            (task.node, task.index),
+            payload,
+            Arc::clone(&begun),
+        );
+        match self.race(Box::pin(run), Some(&begun)).await {
+            Raced::Cut(why) => self.stopped(why, Vec::new()).await,
+            Raced::Ended(TaskEnd { result, attempts }) => {
+                self.one_ended(result, attempts, None).await
             }
-            Ok(TaskEnd {
-                result: Err(error),
-                attempts,
-            }) => {
-                let path = self.shared.path(step, task.node, task.index);
-                self.failed(vec![(path, error, attempts)]).await
+            Raced::Late(TaskEnd { result, attempts }, why) => {
+                self.one_ended(result, attempts, Some(why)).await
             }
         }
     }
 
-    /// The long way: several tasks, or some that were recorded before.
+    /// Waits for the only task of the open superstep, which was called without policies.
+    pub(super) async fn one_waits(&mut self, call: Call<S::Update>) -> Result<Progress, RunError> {
+        let (ended, late) = match self.race(guarded(call), None).await {
+            Raced::Cut(why) => return self.stopped(why, Vec::new()).await,
+            Raced::Ended(ended) => (ended, None),
+            Raced::Late(ended, why) => (ended, Some(why)),
+        };
+        let Stage::Open(superstep) = &self.stage else {
+            unreachable!("the superstep is open")
+        };
+        let task = &superstep.tasks[0];
+        let result = self
+            .shared
+            .tolerated(task.node, task.payload.as_ref(), ended);
+        self.one_ended(result, Vec::new(), late).await
+    }
+
+    /// Closes the open superstep after its only task, or ends the call with the task's error.
+    /// `late` says that it ended only after it was told to.
+    pub(super) async fn one_ended(
+        &mut self,
+        result: Result<Outcome<S::Update>, NodeError>,
+        attempts: Vec<Attempt>,
+        late: Option<Why>,
+    ) -> Result<Progress, RunError> {
+        let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
+            unreachable!("the superstep is open")
+        };
+        match result {
+            Ok(outcome) => self.close_one(superstep, outcome, &attempts).await,
+            Err(error) => {
+                let task = &superstep.tasks[0];
+                let path = self.shared.path(superstep.step, task.node, task.index);
+                self.stage = Stage::Open(superstep);
+                let failed = vec![(path, error, attempts)];
+                match late {
+                    // It was told to end, and did.
+                    Some(why) => self.stopped(why, failed).await,
+                    None => self.failed(failed).await,
+                }
+            }
+        }
+    }
+
+    /// Where a task stands that is called for the first time.
+    #[inline]
+    pub(super) fn standing(&self, step: u64, task: &Task) -> Standing {
+        Standing {
+            step: Step::new(step),
+            node: task.node,
+            index: task.index,
+            attempt: 1,
+            remaining: self.limit - self.executed,
+        }
+    }
+
+    /// A superstep of several tasks, or of some that were recorded before.
     async fn many(&mut self) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
@@ -289,6 +371,7 @@ impl<S: State> Run<S> {
         };
         let mut crowd = Crowd::start(Arc::clone(&self.shared), scene, jobs);
         let mut failed = Vec::new();
+        let mut failed_first = false;
         let mut stopping: Option<(Why, Instant)> = None;
         loop {
             let grace = async {
@@ -300,7 +383,10 @@ impl<S: State> Run<S> {
             tokio::select! {
                 biased;
                 ends = crowd.next() => match ends {
-                    Some(ends) => self.record(ends, &mut failed).await?,
+                    Some(ends) => {
+                        self.record(ends, &mut failed).await?;
+                        failed_first |= stopping.is_none() && !failed.is_empty();
+                    }
                     None => break,
                 },
                 why = self.stop.wait(), if stopping.is_none() => {
@@ -311,19 +397,46 @@ impl<S: State> Run<S> {
             }
         }
         drop(crowd);
-        if !failed.is_empty() {
-            failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-            return self.failed(failed).await;
-        }
-        let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
+        failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
-        if superstep.recorded.len() < superstep.tasks.len() {
-            self.stage = Stage::Open(superstep);
-            let why = stopping.map_or(Why::Cancelled, |(why, _)| why);
-            return self.stopped(why).await;
+        let complete = superstep.recorded.len() == superstep.tasks.len();
+        match stopping {
+            _ if failed_first => self.failed(failed).await,
+            // What fails after it was told to end has ended.
+            Some((why, _)) if !complete => self.stopped(why, failed).await,
+            None if !complete => {
+                let lost = self.lost();
+                self.failed(lost).await
+            }
+            _ => {
+                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
+                else {
+                    unreachable!("the superstep is open")
+                };
+                self.close_many(superstep).await
+            }
         }
-        self.close_many(superstep).await
+    }
+
+    /// Tasks that are gone without an end: what they held panicked when it was dropped.
+    fn lost(&self) -> Vec<Failed> {
+        let Stage::Open(superstep) = &self.stage else {
+            return Vec::new();
+        };
+        let lost = self.todo(superstep).into_iter().map(|place| {
+            let task = &superstep.tasks[place];
+            let error = NodeError::new(
+                ErrorClass::Panicked,
+                "it ended without a result: something that it held panicked when it was dropped",
+            );
+            let path = self.shared.path(superstep.step, task.node, task.index);
+            (path, error, Vec::new())
+        });
+        let mut lost: Vec<_> = lost.collect();
+        lost.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        lost
     }
 
     /// The places of the tasks that are left to run, shuffled where a test asks for it.
@@ -349,7 +462,7 @@ impl<S: State> Run<S> {
     async fn record(
         &mut self,
         ends: Vec<(usize, TaskEnd<S::Update>)>,
-        failed: &mut Vec<(TaskPath, NodeError, Vec<Attempt>)>,
+        failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
@@ -382,43 +495,50 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// Awaits a task, or the reason to stop; what ends within the grace time counts.
-    async fn race<T>(&self, task: impl Future<Output = T>) -> Result<T, Why> {
+    /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not
+    /// begun by then, because a layer holds it, does not begin any more.
+    async fn race<T>(&self, task: impl Future<Output = T>, begun: Option<&AtomicBool>) -> Raced<T> {
         let mut task = std::pin::pin!(task);
         // Most bodies are done at the first poll: nothing else is set up for them.
         let first = std::future::poll_fn(|cx| Poll::Ready(task.as_mut().poll(cx))).await;
         if let Poll::Ready(ended) = first {
-            return Ok(ended);
+            return Raced::Ended(ended);
         }
         let why = tokio::select! {
             biased;
-            ended = &mut task => return Ok(ended),
+            ended = &mut task => return Raced::Ended(ended),
             why = self.stop.wait() => why,
         };
-        tokio::time::timeout_at(self.end_of_grace(why), task)
-            .await
-            .map_err(|_| why)
+        let end = self.end_of_grace(why);
+        if begun.is_some_and(|begun| !begun.load(Ordering::SeqCst)) {
+            return Raced::Cut(why);
+        }
+        match tokio::time::timeout_at(end, task).await {
+            Ok(ended) => Raced::Late(ended, why),
+            Err(_) => Raced::Cut(why),
+        }
     }
 
     /// Tells the nodes to end, and says until when they may.
     fn end_of_grace(&self, why: Why) -> Instant {
         self.shared.port.stop.cancel();
         match why {
-            Why::Cancelled => Instant::now() + self.options.grace,
+            Why::Cancelled => after(self.options.grace),
             Why::Deadline(_) => Instant::now(),
         }
     }
 
-    pub(super) async fn stopped(&mut self, why: Why) -> Result<Progress, RunError> {
+    /// Ends the call because it has to stop; with the tasks that failed after they were told so.
+    async fn stopped(&mut self, why: Why, failed: Vec<Failed>) -> Result<Progress, RunError> {
         let ended = match why {
             Why::Cancelled => Ended::Cancelled,
             Why::Deadline(after) => Ended::Deadline { after },
         };
-        self.ended(ended).await
+        self.ended(ended, failed).await
     }
 
     /// Ends the call inside an open superstep: says so in the log and to whoever listens.
-    async fn ended(&mut self, ended: Ended) -> Result<Progress, RunError> {
+    async fn ended(&mut self, ended: Ended, failed: Vec<Failed>) -> Result<Progress, RunError> {
         let status = match ended {
             Ended::Finished => Status::Finished,
             Ended::Cancelled => Status::Cancelled,
@@ -428,15 +548,12 @@ impl<S: State> Run<S> {
         let mut seq = None;
         if let Some(log) = &mut self.log {
             seq = Some(
-                log.stopped(None, closed + 1, status, None, Vec::new())
+                log.stopped(None, closed + 1, status, None, failed_tasks(&failed))
                     .await?,
             );
         }
-        self.shared.port.report(seq, || EventKind::Ended {
-            status: status.to_string(),
-            step: Step::new(closed),
-            error: None,
-        });
+        self.report_tasks_failed(seq, &failed);
+        self.report_ended(seq, closed, status);
         Ok(Progress::Ended(ended))
     }
 }

@@ -15,8 +15,8 @@ use crate::ids::{Seq, ThreadId};
 use crate::state::State;
 use crate::store::{
     BaseField, BaseRecord, BaseValue, CheckpointStore, CommitRecord, FieldRecord, Head,
-    InputRecord, OutcomeRecord, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredTask,
-    StoredValue,
+    InputRecord, OutcomeRecord, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
+    StoredChange, StoredTask, StoredValue,
 };
 
 /// How many records are read at once.
@@ -68,9 +68,9 @@ pub(crate) async fn load<S: State>(
         return Err(reader.corrupt(base_at, "no base where the head row says one is"));
     };
     let replays = Seq::new(base.at) != at;
-    let schema_changed = reader.compare(&schema, replays)?;
+    let (schema_changed, reducers) = reader.compare(&schema, replays)?;
     let mut state = reader.base(base).await?;
-    let segments = Segments::load::<S>(&base.fields);
+    let mut segments = Segments::load::<S>(&base.fields);
 
     let mut from = Seq::new(base.at);
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
@@ -80,6 +80,9 @@ pub(crate) async fn load<S: State>(
         let page = store.records(thread, from, PAGE).await?;
         for Stored { seq, record, .. } in &page {
             let replay = seq.get() > base.at && *seq <= at;
+            if seq.get() > base.at {
+                touch::<S>(&mut segments, record);
+            }
             match &**record {
                 Record::Input(input) => {
                     if *seq > at {
@@ -139,6 +142,17 @@ pub(crate) async fn load<S: State>(
                 && let Some(place) = reader.place(&frontier, outcome)
                 && !recorded.iter().any(|(known, _)| *known == place)
             {
+                // Recorded for the old reducer, it would be merged by the new one.
+                let meant = |old: &&OtherReducer| {
+                    outcome
+                        .changes
+                        .iter()
+                        .any(|change| change.field == old.field)
+                };
+                if let Some(old) = reducers.iter().find(meant) {
+                    let (stored, program) = (old.stored.clone(), old.program.clone());
+                    return Err(reader.mismatch(old.field, stored, program));
+                }
                 recorded.push((place, reader.outcome(outcome, Seq::new(*seq))?));
                 recorded_seqs.push(*seq);
             }
@@ -192,6 +206,10 @@ async fn find_base(
                 _ => {}
             }
         }
+        // The head's schema is the newest: where it is older than the base, it is the base's too.
+        if let Some(base) = base.filter(|base| head.schema <= *base) {
+            return Ok((base, None));
+        }
         // What lies before was pruned, or there is nothing before.
         if from == 1 || page.len() < (end - from) as usize {
             break;
@@ -224,6 +242,40 @@ async fn schema_at(
     }
 }
 
+/// Notes what a record behind the base does to fields whose items the base refers to.
+fn touch<S: State>(segments: &mut Segments, record: &Record) {
+    let mut touch = |changes: &[StoredChange]| {
+        for change in changes
+            .iter()
+            .filter(|change| change.base != StoredBase::Keep)
+        {
+            segments.touch::<S>(&change.field);
+        }
+    };
+    match record {
+        Record::Input(input) => {
+            touch(&input.settled);
+            touch(&input.update);
+        }
+        Record::Outcome(outcome) => touch(&outcome.changes),
+        Record::Commit(commit) => {
+            for outcome in &commit.outcomes {
+                if let OutcomeRef::Inline(outcome) = outcome {
+                    touch(&outcome.changes);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A field whose reducer is another one than when the schema was stored.
+struct OtherReducer {
+    field: &'static str,
+    stored: String,
+    program: String,
+}
+
 struct Reader<'r, S: State> {
     store: &'r dyn CheckpointStore,
     thread: &'r ThreadId,
@@ -253,8 +305,14 @@ impl<S: State> Reader<'_, S> {
     }
 
     /// Compares the stored schema with the program's. A field that was added has its default, one
-    /// that was dropped is ignored; anything else must be the same. Returns whether they differ.
-    fn compare(&self, stored: &SchemaRecord, replays: bool) -> Result<bool, RunError> {
+    /// that was dropped is ignored; anything else must be the same, except for reducers where no
+    /// update is merged again. Returns whether they differ, and those reducers.
+    fn compare(
+        &self,
+        stored: &SchemaRecord,
+        replays: bool,
+    ) -> Result<(bool, Vec<OtherReducer>), RunError> {
+        let mut reducers = Vec::new();
         let mut changed = stored.fields.len() != S::fields().len()
             || stored.version != S::VERSION
             || stored.fingerprint != self.graph.fingerprint;
@@ -286,17 +344,20 @@ impl<S: State> Reader<'_, S> {
             let version = field.reducer.version.unwrap_or(0);
             if old.reducer != field.reducer.id || old.reducer_version != version {
                 // Updates were recorded for the old reducer: they mean nothing to the new one.
+                let stored = format!("reducer {} version {}", old.reducer, old.reducer_version);
+                let program = format!("reducer {} version {version}", field.reducer.id);
                 if replays {
-                    return Err(self.mismatch(
-                        field.name,
-                        format!("reducer {} version {}", old.reducer, old.reducer_version),
-                        format!("reducer {} version {version}", field.reducer.id),
-                    ));
+                    return Err(self.mismatch(field.name, stored, program));
                 }
                 changed = true;
+                reducers.push(OtherReducer {
+                    field: field.name,
+                    stored,
+                    program,
+                });
             }
         }
-        Ok(changed)
+        Ok((changed, reducers))
     }
 
     async fn base(&self, base: &BaseRecord) -> Result<S, RunError> {
@@ -376,7 +437,7 @@ impl<S: State> Reader<'_, S> {
         }
     }
 
-    fn replayed(&self, changes: &[crate::store::StoredChange]) -> Result<S::Update, RunError> {
+    fn replayed(&self, changes: &[StoredChange]) -> Result<S::Update, RunError> {
         record::update::<S>(changes, true).map_err(|(field, why)| {
             self.mismatch(&field, why.to_string(), "an update of the field".to_owned())
         })
@@ -466,6 +527,13 @@ impl<S: State> Reader<'_, S> {
             .map(|node| self.graph.node(*node));
         let ended = match (&stored.exit, entry) {
             _ if stored.tolerated => Ended::Tolerated,
+            (None, Some(entry)) if !entry.exits.is_empty() => {
+                return Err(self.mismatch(
+                    &stored.node,
+                    format!("left by its only way out (record {seq})"),
+                    format!("its exits are {:?}", entry.exits),
+                ));
+            }
             (None, _) => Ended::Exit(0),
             (Some(label), entry) => {
                 let exits = entry

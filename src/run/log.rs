@@ -10,6 +10,7 @@ use super::base::Segments;
 use super::load::{self, Loaded};
 use super::options::Busy;
 use super::record::{self, Unstorable};
+use super::stop::after;
 use crate::graph::Graph;
 use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
@@ -342,7 +343,7 @@ async fn wait(
     thread: &ThreadId,
     time: std::time::Duration,
 ) -> Result<Claim, StoreError> {
-    let deadline = tokio::time::Instant::now() + time;
+    let deadline = after(time);
     let mut pause = std::time::Duration::from_millis(1);
     loop {
         match store.claim(thread, Take::IfFree).await {

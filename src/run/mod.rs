@@ -19,6 +19,7 @@ mod port;
 mod record;
 mod report;
 mod runner;
+mod short;
 mod stop;
 mod stream;
 

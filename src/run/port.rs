@@ -24,6 +24,19 @@ pub(crate) struct RunPort {
 }
 
 impl RunPort {
+    /// The same, with nobody told to end.
+    pub(crate) fn renewed(&self) -> Self {
+        Self {
+            thread: self.thread.clone(),
+            run: self.run.clone(),
+            branch: self.branch,
+            epoch: self.epoch,
+            names: Arc::clone(&self.names),
+            stop: Cancel::new(),
+            listener: self.listener.clone(),
+        }
+    }
+
     /// Reports what happened, if anybody listens. The event is made only then.
     pub(crate) fn report(&self, seq: Option<Seq>, kind: impl FnOnce() -> EventKind) {
         if let Some(listener) = &self.listener {

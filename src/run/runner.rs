@@ -10,7 +10,7 @@ use super::handle::{Run, Stage};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
-use super::stop::Stop;
+use super::stop::{Stop, after};
 use super::stream::RunStream;
 use super::{Cancel, Command, Report, RunError, RunOptions, record};
 use crate::engine::{Position, RouteFault, Routed, reduce_states, start};
@@ -304,9 +304,12 @@ impl<S: State> Runner<S> {
             Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
             changes => changes.unwrap_or_default(),
         };
-        let by_value = record::by_value::<S>(given_up.iter().chain(std::iter::once(&input)));
-        if !given_up.is_empty() {
-            reduce_states(&mut state, &mut given_up).map_err(reduce)?;
+        let mut by_value = record::by_value::<S>(given_up.iter().chain(std::iter::once(&input)));
+        // What was given up because it cannot be merged must not keep the thread from starting
+        // anew: then none of it is kept.
+        if !given_up.is_empty() && reduce_states(&mut state, &mut given_up).is_err() {
+            by_value = record::by_value::<S>(std::iter::once(&input));
+            closed.clear();
         }
         reduce_states(&mut state, &mut [input]).map_err(reduce)?;
         let Routed { position, taken } =
@@ -317,6 +320,7 @@ impl<S: State> Runner<S> {
                 error,
             })?;
         let edges = record::edges(tables, &taken);
+        let finished = position.frontier.is_empty();
         let mut seq = None;
         if let Some(log) = &mut log {
             let record = InputRecord {
@@ -330,7 +334,7 @@ impl<S: State> Runner<S> {
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
                     .map_err(encode("a fan-out"))?,
-                status: if position.frontier.is_empty() {
+                status: if finished {
                     Status::Finished
                 } else {
                     Status::Running
@@ -342,10 +346,14 @@ impl<S: State> Runner<S> {
                 Err(Written::Unstorable(fault)) => return Err(encode("the input")(fault)),
             });
         }
+        let finished = position.frontier.is_empty();
         let handle = self.handle(thread, run, position, log, listener);
         handle.shared.port.report(seq, || {
             record::started(thread.clone(), handle.id().clone(), &update, &edges)
         });
+        if finished {
+            handle.report_ended(seq, step, Status::Finished);
+        }
         Ok(handle)
     }
 
@@ -382,9 +390,11 @@ impl<S: State> Runner<S> {
             .map(|(place, _)| *place)
             .zip(recorded_seqs)
             .collect();
-        let mut seq = None;
-        let mut takeover = 0;
-        if !position.frontier.is_empty() {
+        let open = !position.frontier.is_empty();
+        let mut handle = self.handle(thread, run, position, Some(log), listener);
+        handle.recorded = recorded;
+        if open {
+            let mut takeover = 0;
             // A thread that is still running was left by a process that died.
             if head.status == Status::Running {
                 takeover = takeovers + 1;
@@ -395,16 +405,12 @@ impl<S: State> Runner<S> {
                     step: Step::new(step + 1),
                     takeovers,
                 };
-                let text = record::stored_error(&error);
-                log.stopped(None, step + 1, Status::Failed, Some(text), Vec::new())
-                    .await?;
-                return Err(error);
+                return Err(handle.broke(None, step + 1, error).await);
             }
-            seq = Some(log.started(step + 1, takeover).await?);
-        }
-        let mut handle = self.handle(thread, run, position, Some(log), listener);
-        handle.recorded = recorded;
-        if seq.is_some() {
+            let mut seq = None;
+            if let Some(log) = &mut handle.log {
+                seq = Some(log.started(step + 1, takeover).await?);
+            }
             handle.shared.port.report(seq, || EventKind::Resumed {
                 thread: thread.clone(),
                 run: handle.id().clone(),
@@ -453,7 +459,7 @@ impl<S: State> Runner<S> {
             stop: Stop {
                 cancel: self.options.cancel.clone(),
                 listener,
-                call: deadline.map(|time| (tokio::time::Instant::now() + time, time)),
+                call: deadline.map(|time| (after(time), time)),
                 superstep: None,
             },
             limit: self.options.step_limit,

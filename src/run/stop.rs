@@ -17,6 +17,13 @@ pub(crate) struct Stop {
     pub(crate) superstep: Option<(Instant, Duration)>,
 }
 
+/// The moment after a time. A time that no clock can count to is never over.
+pub(crate) fn after(time: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    let now = Instant::now();
+    now.checked_add(time).unwrap_or_else(|| now + NEVER)
+}
+
 /// Why a run stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures::{Stream, StreamExt};
-use tokio::task::JoinHandle;
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::task::{JoinError, JoinHandle};
 
 use super::port::Events;
 use super::{Report, RunError};
@@ -18,6 +18,7 @@ use crate::state::State;
 pub struct RunStream<S: State> {
     events: Events,
     task: JoinHandle<Result<Report<S>, RunError>>,
+    ended: Option<Result<Report<S>, RunError>>,
     thread: ThreadId,
 }
 
@@ -38,6 +39,7 @@ impl<S: State> RunStream<S> {
         Self {
             events,
             task,
+            ended: None,
             thread,
         }
     }
@@ -48,21 +50,41 @@ impl<S: State> RunStream<S> {
     /// [`RunError`], as the run door gives it.
     pub async fn report(mut self) -> Result<Report<S>, RunError> {
         while self.next().await.is_some() {}
-        match self.task.await {
-            Ok(ended) => ended,
-            // The runtime was shut down under the run: everything recorded is kept.
-            Err(error) => Err(RunError::Interrupted {
-                thread: self.thread,
-                error: NodeError::transient(error),
-            }),
+        match self.ended {
+            Some(ended) => ended,
+            None => joined(self.task.await, self.thread),
         }
     }
+}
+
+fn joined<S: State>(
+    ended: Result<Result<Report<S>, RunError>, JoinError>,
+    thread: ThreadId,
+) -> Result<Report<S>, RunError> {
+    ended.unwrap_or_else(|error| {
+        // The runtime was shut down under the run: everything recorded is kept.
+        let error = NodeError::transient(error);
+        Err(RunError::Interrupted { thread, error })
+    })
 }
 
 impl<S: State> Stream for RunStream<S> {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.events.poll_next(cx)
+        if let Poll::Ready(event) = self.events.poll_next(cx) {
+            return Poll::Ready(event);
+        }
+        // The stream ends with the run, even where a body that was cut still holds its context.
+        if self.ended.is_none() {
+            match self.task.poll_unpin(cx) {
+                Poll::Ready(ended) => self.ended = Some(joined(ended, self.thread.clone())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        match self.events.poll_next(cx) {
+            Poll::Ready(event) => Poll::Ready(event),
+            Poll::Pending => Poll::Ready(None),
+        }
     }
 }

@@ -378,3 +378,71 @@ impl SerializeMap for Unordered<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap, HashSet};
+
+    use super::of;
+
+    #[test]
+    fn different_values_have_different_hashes() {
+        let all = [
+            of(&()),
+            of(&None::<u8>),
+            of(&Some(None::<u8>)),
+            of(&Some(())),
+            of(&Some(Some(()))),
+            of(&false),
+            of(&true),
+            of(&0_u8),
+            of(&-1_i8),
+            of(&u64::MAX),
+            of(&u128::MAX),
+            of(&i128::MIN),
+            of(&0.0_f64),
+            of(&-0.0_f64),
+            of(&f64::NAN),
+            of(&-f64::NAN),
+            of(&0.0_f32),
+            of(&'a'),
+            of("a"),
+            of(""),
+            of(&["a", "b"]),
+            of(&["b", "a"]),
+            of(&["ab"]),
+            of(&[["a"], ["b"]]),
+            of(&[vec!["a", "b"], vec![]]),
+            of(&Ok::<u8, u8>(0)),
+            of(&Err::<u8, u8>(0)),
+            of(&BTreeMap::from([(1, 2)])),
+            of(&BTreeMap::from([(2, 1)])),
+            of(&BTreeMap::from([(1, 2), (2, 1)])),
+            of(&BTreeMap::from([(1, 1), (2, 2)])),
+            of(&BTreeMap::<u8, u8>::new()),
+            of::<[u8]>(&[]),
+        ];
+        let different: HashSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
+
+    #[test]
+    fn an_integer_counts_by_its_value() {
+        assert_eq!(of(&5_u8), of(&5_i64));
+        assert_eq!(of(&-5_i8), of(&-5_i128));
+        assert_eq!(of(&u64::MAX), of(&u128::from(u64::MAX)));
+    }
+
+    #[test]
+    fn the_order_inside_a_map_or_a_hash_set_does_not_count() {
+        let forth: HashMap<_, _> = (0..50).map(|key| (key, [key; 2])).collect();
+        let back: HashMap<_, _> = (0..50).rev().map(|key| (key, [key; 2])).collect();
+        assert_eq!(of(&forth), of(&back));
+        assert_eq!(of(&forth), of(&forth.iter().collect::<BTreeMap<_, _>>()));
+
+        let forth: HashSet<_> = (0..50).collect();
+        let back: HashSet<_> = (0..50).rev().collect();
+        assert_eq!(of(&Some((1, &forth))), of(&Some((1, &back))));
+        assert_ne!(of(&[1, 2]), of(&[2, 1]));
+    }
+}

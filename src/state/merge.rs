@@ -108,12 +108,17 @@ where
             }),
         };
     }
-    let mut next = value.clone();
     let reduced = catch_unwind(AssertUnwindSafe(|| {
-        reduce::<T, R, U>(&mut next, updates, change)
+        // What is set anew, or gone anyway, need not be copied.
+        let mut next = if setter.is_some() || R::EPHEMERAL {
+            T::default()
+        } else {
+            value.clone()
+        };
+        reduce::<T, R, U>(&mut next, updates, change).map(|()| next)
     }));
     match reduced {
-        Ok(Ok(())) => Ok(Staged::Ready(next)),
+        Ok(Ok(next)) => Ok(Staged::Ready(next)),
         Ok(Err(fault)) => Err(MergeFault::Refused { field, fault }),
         Err(panic) => Err(MergeFault::Panicked {
             field,

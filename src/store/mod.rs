@@ -3,6 +3,7 @@
 //! In come records of names and bytes with a claim on a thread, out go the same records in order.
 //! A store never meets a node, a graph or a state type, and never decides what runs.
 
+mod bytes;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;

@@ -82,6 +82,7 @@ pub struct StoredChange {
     /// What happens before the merges.
     pub base: StoredBase,
     /// What the reducer is given, in order.
+    #[serde(with = "super::bytes::many")]
     pub merges: Vec<Vec<u8>>,
 }
 
@@ -93,7 +94,7 @@ pub enum StoredBase {
     /// The field is set to its default.
     Clear,
     /// The field is set to this value.
-    Overwrite(Vec<u8>),
+    Overwrite(#[serde(with = "super::bytes")] Vec<u8>),
 }
 
 /// One field's whole value.
@@ -104,6 +105,7 @@ pub struct StoredValue {
     /// The codec of the bytes.
     pub codec: u8,
     /// The value.
+    #[serde(with = "super::bytes")]
     pub bytes: Vec<u8>,
 }
 
@@ -119,6 +121,7 @@ pub struct StoredTask {
     /// The label of the edge it was reached by; empty for a plain edge.
     pub by: String,
     /// A worker's payload, as MessagePack with names.
+    #[serde(with = "super::bytes::maybe")]
     pub payload: Option<Vec<u8>>,
 }
 
@@ -312,12 +315,13 @@ pub struct BaseField {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BaseValue {
     /// As one value.
-    Whole(Vec<u8>),
+    Whole(#[serde(with = "super::bytes")] Vec<u8>),
     /// As items: sealed segments in order, then what is not yet sealed.
     Items {
         /// Sealed segments, oldest first.
         sealed: Vec<SegmentRef>,
         /// The items after the last sealed one.
+        #[serde(with = "super::bytes")]
         tail: Vec<u8>,
         /// How many items the tail has.
         tail_items: u64,
@@ -371,6 +375,7 @@ pub struct StepRecord {
     /// The result type's name.
     pub type_name: String,
     /// The result, as MessagePack with names.
+    #[serde(with = "super::bytes")]
     pub value: Vec<u8>,
 }
 
@@ -386,6 +391,7 @@ pub struct QuestionRecord {
     /// The answer's schema, as text.
     pub answer: String,
     /// The question, as MessagePack with names.
+    #[serde(with = "super::bytes")]
     pub value: Vec<u8>,
     /// When it expires, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
@@ -397,6 +403,7 @@ pub struct AnswerRecord {
     /// The seq of the question.
     pub question: u64,
     /// The answer, as MessagePack with names.
+    #[serde(with = "super::bytes")]
     pub value: Vec<u8>,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
@@ -421,6 +428,7 @@ pub struct CompensationRecord {
     /// The node that undoes.
     pub undo: String,
     /// What the node needs, as MessagePack with names.
+    #[serde(with = "super::bytes")]
     pub value: Vec<u8>,
 }
 
@@ -432,6 +440,7 @@ pub struct InnerRecord {
     /// The place in that subgraph's own log.
     pub seq: u64,
     /// The inner record, framed like an outer one.
+    #[serde(with = "super::bytes")]
     pub record: Vec<u8>,
 }
 

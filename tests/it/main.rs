@@ -14,12 +14,20 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 mod data_path;
+mod engine_cases;
 mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
+mod run_events;
+mod run_stop;
 #[cfg(feature = "sled")]
 mod smoke;
+mod state_codec;
+mod state_data;
+mod state_merge;
+mod state_orders;
+mod state_reducers;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;
@@ -30,3 +38,5 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+mod support;
+mod ui;

@@ -5,6 +5,9 @@ use syn::parse::ParseStream;
 use syn::spanned::Spanned as _;
 use syn::{Attribute, Error, Ident, LitInt, LitStr, Meta, Token, TypePath};
 
+/// The variants of `milepost::Codec`.
+const CODECS: [&str; 2] = ["MessagePack", "Bincode"];
+
 /// What stands on one field.
 #[derive(Default)]
 pub(crate) struct FieldAttributes {
@@ -146,9 +149,15 @@ fn codec(attribute: &Attribute) -> Result<Ident, Error> {
         if input.peek(LitStr) {
             return Err(input.error(format!("{HOW}, without quotes")));
         }
-        input
+        let name = input
             .parse::<Ident>()
-            .map_err(|why| Error::new(why.span(), HOW))
+            .map_err(|why| Error::new(why.span(), HOW))?;
+        if CODECS.iter().any(|codec| name == codec) {
+            return Ok(name);
+        }
+        let known = CODECS.join("` or `");
+        let why = format!("there is no codec `{name}`: a field is stored as `{known}`");
+        Err(Error::new(name.span(), why))
     })
 }
 

@@ -15,14 +15,17 @@
 //! | `… as path::Type` | could not be traced to its end; the type's name stands for the rest |
 
 mod node;
+mod parts;
 mod probe;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use serde::de::DeserializeOwned;
 
 use node::Node;
-use probe::{Probe, Trace};
+use probe::Probe;
+use trace::Trace;
 
 /// More rounds than any type has nodes that are worth tracing.
 const ROUNDS: usize = 10_000;

@@ -5,115 +5,17 @@
 //! without a value has learned something, or is the last one.
 
 use std::any::type_name;
-use std::collections::HashMap;
-use std::fmt;
 
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
-};
+use serde::de::{self, Deserializer, Visitor};
 
 use super::node::{Content, Field, Node, Variant};
-
-/// Strings that types with demands are tried with.
-const STRINGS: [&str; 12] = [
-    "",
-    "0",
-    "a",
-    "1970-01-01T00:00:00Z",
-    "1970-01-01T00:00:00",
-    "1970-01-01",
-    "00:00:00",
-    "00000000-0000-0000-0000-000000000000",
-    "127.0.0.1",
-    "127.0.0.1:1",
-    "::1",
-    "http://a/",
-];
-
-/// Numbers of zero bytes that types with demands are tried with.
-const BYTES: [usize; 6] = [0, 16, 4, 8, 32, 12];
-
-/// Deeper than any type that is worth tracing; also stops a type that never ends.
-const DEEPEST: usize = 128;
-
-/// What is known across rounds.
-#[derive(Debug, Default)]
-pub(super) struct Trace {
-    learned: bool,
-    depth: usize,
-    /// The structs and enums around the present place, outermost first.
-    around: Vec<&'static str>,
-    /// Inside a value that only serves to get on, how deep.
-    idle: usize,
-    /// Which sample a type with demands is to be given.
-    samples: HashMap<&'static str, usize>,
-    /// A sample that all get at least, once nothing else helps.
-    least: usize,
-    /// A variant that can be made without going in circles.
-    plain: HashMap<&'static str, u32>,
-}
-
-impl Trace {
-    pub(super) fn begin(&mut self) {
-        self.learned = false;
-        self.depth = 0;
-        self.around.clear();
-        self.idle = 0;
-    }
-
-    pub(super) fn learned(&self) -> bool {
-        self.learned
-    }
-
-    /// Has all types take the next sample: one that is refused later than when it is given (by a
-    /// check of the whole) does not say which. Whether there is a next one.
-    pub(super) fn next_samples(&mut self) -> bool {
-        self.least += 1;
-        self.least < STRINGS.len()
-    }
-}
-
-/// Why a round ends early; nobody is told.
-#[derive(Debug)]
-pub(super) struct Stop;
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this round ends here")
-    }
-}
-
-impl std::error::Error for Stop {}
-
-impl de::Error for Stop {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self
-    }
-}
+use super::parts::{Chosen, Entry, Items, Named};
+use super::trace::{BYTES, DEEPEST, STRINGS, Stop, Trace};
 
 /// One place of a type, in one round.
 pub(super) struct Probe<'t> {
     node: &'t mut Node,
     trace: &'t mut Trace,
-}
-
-/// Goes in one place deeper.
-fn probe<'de, S: DeserializeSeed<'de>>(
-    seed: S,
-    node: &mut Node,
-    trace: &mut Trace,
-) -> Result<S::Value, Stop> {
-    if trace.depth >= DEEPEST {
-        return Err(Stop);
-    }
-    trace.depth += 1;
-    let value = seed.deserialize(Probe {
-        node,
-        trace: &mut *trace,
-    });
-    trace.depth -= 1;
-    value
 }
 
 impl<'t> Probe<'t> {
@@ -187,7 +89,7 @@ impl<'t> Probe<'t> {
         self.trace.idle == 0 && !inner.is_complete()
     }
 
-    fn fields<'de, V: Visitor<'de>>(
+    pub(super) fn fields<'de, V: Visitor<'de>>(
         nodes: &mut Vec<Field>,
         names: &'static [&'static str],
         trace: &mut Trace,
@@ -472,150 +374,5 @@ impl<'de> Deserializer<'de> for Probe<'_> {
             }
             value
         })
-    }
-}
-
-/// The items of a sequence or a tuple.
-struct Items<'t> {
-    nodes: std::slice::IterMut<'t, Node>,
-    trace: &'t mut Trace,
-}
-
-impl<'t> Items<'t> {
-    fn new(nodes: &'t mut [Node], trace: &'t mut Trace) -> Self {
-        Self {
-            nodes: nodes.iter_mut(),
-            trace,
-        }
-    }
-}
-
-impl<'de> SeqAccess<'de> for Items<'_> {
-    type Error = Stop;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Stop> {
-        self.nodes
-            .next()
-            .map(|node| probe(seed, node, self.trace))
-            .transpose()
-    }
-}
-
-/// The one entry of a map, or none.
-struct Entry<'t> {
-    key: Option<&'t mut Node>,
-    value: &'t mut Node,
-    trace: &'t mut Trace,
-}
-
-impl<'de> MapAccess<'de> for Entry<'_> {
-    type Error = Stop;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Stop> {
-        self.key
-            .take()
-            .map(|node| probe(seed, node, self.trace))
-            .transpose()
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Stop> {
-        probe(seed, self.value, self.trace)
-    }
-}
-
-/// The fields of a struct, by name.
-struct Named<'t> {
-    fields: std::iter::Enumerate<std::slice::IterMut<'t, Field>>,
-    value: Option<&'t mut Node>,
-    /// The field whose name was given and whose value was not asked for yet.
-    open: &'t mut Option<usize>,
-    trace: &'t mut Trace,
-}
-
-impl<'de> MapAccess<'de> for Named<'_> {
-    type Error = Stop;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Stop> {
-        let Some((place, field)) = self.fields.find(|(_, field)| !field.alias) else {
-            return Ok(None);
-        };
-        *self.open = Some(place);
-        self.value = Some(&mut field.node);
-        seed.deserialize(BorrowedStrDeserializer::new(field.name))
-            .map(Some)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Stop> {
-        *self.open = None;
-        let node = self.value.take().ok_or(Stop)?;
-        probe(seed, node, self.trace)
-    }
-}
-
-/// One variant of an enum.
-struct Chosen<'t> {
-    variant: &'t mut Variant,
-    trace: &'t mut Trace,
-}
-
-impl<'de> EnumAccess<'de> for Chosen<'_> {
-    type Error = Stop;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Stop> {
-        let name = seed.deserialize(BorrowedStrDeserializer::new(self.variant.name))?;
-        Ok((name, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Chosen<'_> {
-    type Error = Stop;
-
-    fn unit_variant(self) -> Result<(), Stop> {
-        self.variant.content = Content::Unit;
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Stop> {
-        if !matches!(self.variant.content, Content::Newtype(_)) {
-            self.variant.content = Content::Newtype(Node::Unknown);
-        }
-        let Content::Newtype(node) = &mut self.variant.content else {
-            return Err(Stop);
-        };
-        probe(seed, node, self.trace)
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Stop> {
-        if !matches!(self.variant.content, Content::Tuple(_)) {
-            self.variant.content = Content::Tuple((0..len).map(|_| Node::Unknown).collect());
-        }
-        let Content::Tuple(nodes) = &mut self.variant.content else {
-            return Err(Stop);
-        };
-        visitor.visit_seq(Items::new(nodes, self.trace))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Stop> {
-        if !matches!(self.variant.content, Content::Struct(_)) {
-            self.variant.content = Content::Struct(Vec::new());
-        }
-        let Content::Struct(nodes) = &mut self.variant.content else {
-            return Err(Stop);
-        };
-        Probe::fields(nodes, fields, self.trace, visitor)
     }
 }

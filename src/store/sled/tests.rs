@@ -8,6 +8,9 @@ use crate::ids::Branch;
 use crate::store::conformance::{one_of_each, sample_head};
 use crate::store::record::Record;
 
+/// How long a test waits for what must come, before it fails and does not hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 type Log = Arc<Mutex<Vec<&'static str>>>;
 
 /// What a disk does instead of its work.
@@ -124,7 +127,7 @@ async fn a_write_is_acknowledged_after_write_flush_and_sync_in_this_order() {
     let epoch = claim(&store, &thread(0)).await;
     let mut append = store.append(write(&thread(0), epoch, 1));
     assert!(futures::poll!(&mut append).is_pending());
-    at_sync.recv().unwrap();
+    at_sync.recv_timeout(PATIENCE).unwrap();
     assert_eq!(*log.lock().unwrap(), ["write", "flush", "sync"]);
     // The disk has it all but for the sync, and still nobody was told.
     assert!(futures::poll!(&mut append).is_pending());
@@ -145,7 +148,7 @@ async fn what_waits_is_written_in_one_batch_with_one_sync() {
     }
     let mut first = store.append(write(&thread(0), epochs[0], 1));
     assert!(futures::poll!(&mut first).is_pending());
-    at_sync.recv().unwrap();
+    at_sync.recv_timeout(PATIENCE).unwrap();
     let mut waiting = Vec::new();
     // Two more of the same thread, the second on top of the first, and one of each other.
     waiting.push(store.append(write(&thread(0), epochs[0], 2)));
@@ -181,7 +184,7 @@ async fn an_append_whose_caller_left_is_written_whole_or_not_at_all() {
     let epoch = claim(&store, &thread(0)).await;
     let mut append = store.append(write(&thread(0), epoch, 1));
     assert!(futures::poll!(&mut append).is_pending());
-    at_sync.recv().unwrap();
+    at_sync.recv_timeout(PATIENCE).unwrap();
     drop(append);
     drop(let_on);
     store.release(&thread(0), epoch);

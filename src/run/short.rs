@@ -1,0 +1,128 @@
+//! The short way through stations 2 to 6: supersteps of one task, where nothing is written and
+//! nobody listens.
+//!
+//! In comes a position, out comes the next one, with nothing between but the stages themselves: no
+//! span, no select, no record. What does not fit (several tasks, a policy, a body that waits, a
+//! failure) is handed to the long way at the point where it stands. It decides nothing of its own:
+//! stops, limits, panics and fairness to other tasks are as there.
+
+use std::task::{Context, Poll, ready};
+
+use tokio::task::coop;
+
+use super::execute::Begun;
+use super::handle::{Progress, Run, Stage};
+use super::{Ended, RunError};
+use crate::engine::{
+    Outcomes, Planned, Reduced, RouteFault, Routed, Superstep, plan, reduce, route,
+};
+use crate::ids::Step;
+use crate::node::{Call, NodeError};
+use crate::state::{MergeFault, State};
+
+/// Where the short way has ended.
+enum Left<S: State> {
+    /// Here, with this.
+    Done(Progress),
+    /// At a position, or in a superstep, that is not for it.
+    Long,
+    /// In a superstep whose task waits for something.
+    Waits(Call<S::Update>),
+    /// In a superstep whose task has failed.
+    Failed(NodeError),
+    /// In a merge that was refused.
+    Unmerged(Superstep<S>, MergeFault),
+    /// In a decision that could not be made.
+    Undecided(Reduced<S>, RouteFault),
+}
+
+impl<S: State> Run<S> {
+    /// Runs at most so many supersteps, as far as the short way leads; none if it leads nowhere.
+    pub(super) async fn short(&mut self, most: u64) -> Option<Result<Progress, RunError>> {
+        if self.shared.timed || self.over || self.options.superstep_deadline.is_some() {
+            return None;
+        }
+        let until = self.executed.saturating_add(most);
+        let left = std::future::poll_fn(|cx| self.poll_short(until, cx)).await;
+        Some(match left {
+            Left::Done(progress) => Ok(progress),
+            Left::Long => return None,
+            Left::Waits(call) => self.one_waits(call).await,
+            Left::Failed(error) => self.one_ended(Err(error), Vec::new(), None).await,
+            Left::Unmerged(superstep, fault) => self.unmerged(superstep, fault, None).await,
+            Left::Undecided(reduced, fault) => self.undecided(reduced, fault, None).await,
+        })
+    }
+
+    fn poll_short(&mut self, until: u64, cx: &mut Context<'_>) -> Poll<Left<S>> {
+        loop {
+            // A run whose nodes never wait must let others run, too.
+            ready!(coop::poll_proceed(cx)).made_progress();
+            let Stage::At(position) = &self.stage else {
+                return Poll::Ready(Left::Long);
+            };
+            let [task] = position.frontier.as_slice() else {
+                return Poll::Ready(Left::Long);
+            };
+            if !position.recorded.is_empty()
+                || !self.shared.plain(task.node)
+                || self.executed >= self.limit
+                || self.stop.now().is_some()
+            {
+                return Poll::Ready(Left::Long);
+            }
+            let Stage::At(position) = std::mem::replace(&mut self.stage, Stage::Between) else {
+                unreachable!("it was just looked at")
+            };
+            let superstep = match plan(position) {
+                Planned::Run(superstep) => superstep,
+                Planned::Done(position) => {
+                    self.stage = Stage::At(position);
+                    return Poll::Ready(Left::Done(Progress::Ended(Ended::Finished)));
+                }
+            };
+            let outcome = match self.begin_one(&superstep, cx) {
+                Ok(Begun::Ended(outcome)) => outcome,
+                Ok(Begun::Waits(call)) => {
+                    self.stage = Stage::Open(superstep);
+                    return Poll::Ready(Left::Waits(call));
+                }
+                Err(error) => {
+                    self.stage = Stage::Open(superstep);
+                    return Poll::Ready(Left::Failed(error));
+                }
+            };
+            let reduced = match reduce(superstep, Outcomes::One(outcome)) {
+                Ok(reduced) => reduced,
+                Err((superstep, fault)) => {
+                    return Poll::Ready(Left::Unmerged(superstep, fault));
+                }
+            };
+            let position = match route(self.shared.graph.tables(), reduced, false) {
+                Ok(Routed { position, .. }) => position,
+                Err((reduced, fault)) => return Poll::Ready(Left::Undecided(reduced, fault)),
+            };
+            let (step, finished) = (position.step, position.frontier.is_empty());
+            self.stage = Stage::At(position);
+            self.executed += 1;
+            if finished {
+                return Poll::Ready(Left::Done(Progress::Ended(Ended::Finished)));
+            }
+            if self.executed >= until {
+                return Poll::Ready(Left::Done(Progress::Committed(Step::new(step))));
+            }
+        }
+    }
+    /// Begins the only task of a superstep.
+    #[inline]
+    fn begin_one(
+        &self,
+        superstep: &Superstep<S>,
+        cx: &mut Context<'_>,
+    ) -> Result<Begun<S::Update>, NodeError> {
+        let task = &superstep.tasks[0];
+        let at = self.standing(superstep.step, task);
+        self.shared
+            .begin(&superstep.before, at, task.payload.as_ref(), cx)
+    }
+}

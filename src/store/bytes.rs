@@ -1,0 +1,97 @@
+//! Byte vectors inside records, written and read at once and not byte for byte.
+//!
+//! The stored bytes are the same as those of a vector of `u8`: a length, then the bytes. Only the
+//! time differs, and for a record of a hundred kilobytes it differs a lot.
+
+use std::fmt;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bytes(bytes)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    from.deserialize_byte_buf(Bytes)
+}
+
+/// A vector of byte vectors.
+pub(super) mod many {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        many: &[Vec<u8>],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(many.iter().map(|bytes| Borrowed(bytes)))
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<Vec<u8>>, D::Error> {
+        let many = Vec::<Owned>::deserialize(from)?;
+        Ok(many.into_iter().map(|bytes| bytes.0).collect())
+    }
+}
+
+/// A byte vector that may be missing.
+pub(super) mod maybe {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        bytes: &Option<Vec<u8>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes.as_deref().map(Borrowed).serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Vec<u8>>, D::Error> {
+        Ok(Option::<Owned>::deserialize(from)?.map(|bytes| bytes.0))
+    }
+}
+
+struct Borrowed<'a>(&'a [u8]);
+
+impl Serialize for Borrowed<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, to)
+    }
+}
+
+struct Owned(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Owned {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        deserialize(from).map(Self)
+    }
+}
+
+struct Bytes;
+
+impl<'de> Visitor<'de> for Bytes {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bytes")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+        Ok(bytes)
+    }
+
+    /// Formats for people have no bytes and write numbers.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Vec<u8>, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(byte) = numbers.next_element()? {
+            bytes.push(byte);
+        }
+        Ok(bytes)
+    }
+}

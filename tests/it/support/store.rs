@@ -1,0 +1,122 @@
+//! A store that watches what passes, and fails where it is told to.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use milepost::store::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+use milepost::{Epoch, RunId, Seq, ThreadId};
+
+/// Whether the operation that fails has been carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    Before,
+    After,
+}
+
+/// A store around another one.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    inner: Arc<dyn CheckpointStore>,
+    count: Arc<AtomicU64>,
+    fail: Option<(u64, When)>,
+    writes: Arc<Mutex<Vec<Write>>>,
+}
+
+impl Probe {
+    pub(crate) fn new(inner: impl CheckpointStore) -> Self {
+        Self {
+            inner: Arc::new(inner),
+            count: Arc::default(),
+            fail: None,
+            writes: Arc::default(),
+        }
+    }
+
+    /// Fails at the operation with this number, from 1, once.
+    pub(crate) fn failing(mut self, at: u64, when: When) -> Self {
+        self.fail = Some((at, when));
+        self
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        self.writes.lock().unwrap().clone()
+    }
+
+    async fn pass<T>(
+        &self,
+        operation: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let error = || StoreError::Io {
+            action: format!("operation {number}"),
+            source: Arc::new(std::io::Error::other("the disk is full")),
+        };
+        match self.fail {
+            Some((at, When::Before)) if at == number => Err(error()),
+            Some((at, When::After)) if at == number => operation.await.and(Err(error())),
+            _ => operation.await,
+        }
+    }
+}
+
+#[async_trait]
+impl CheckpointStore for Probe {
+    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
+        let claim = self.pass(self.inner.claim(thread, how)).await;
+        if let (Err(StoreError::Io { .. }), Some((_, When::After))) = (&claim, self.fail) {
+            // A claim that was made and not handed over is given back by the store's own lease.
+            let taken = self.inner.claim(thread, Take::Replace).await?;
+            self.inner.release(thread, taken.epoch);
+        }
+        claim
+    }
+    fn release(&self, thread: &ThreadId, epoch: Epoch) {
+        self.inner.release(thread, epoch);
+    }
+    async fn append(&self, write: Write) -> Result<(), StoreError> {
+        self.writes.lock().unwrap().push(write.clone());
+        self.pass(self.inner.append(write)).await
+    }
+    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
+        self.pass(self.inner.head(thread)).await
+    }
+    async fn records(
+        &self,
+        thread: &ThreadId,
+        from: Seq,
+        limit: usize,
+    ) -> Result<Vec<Stored>, StoreError> {
+        self.pass(self.inner.records(thread, from, limit)).await
+    }
+    async fn segments(
+        &self,
+        thread: &ThreadId,
+        ids: &[[u8; 16]],
+    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        self.pass(self.inner.segments(thread, ids)).await
+    }
+    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        self.pass(self.inner.run(thread, run)).await
+    }
+    async fn threads(
+        &self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
+        self.pass(self.inner.threads(after, limit)).await
+    }
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.pass(self.inner.delete_thread(thread)).await
+    }
+    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
+        self.pass(self.inner.copy_thread(from, to)).await
+    }
+    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.pass(self.inner.prune(thread)).await
+    }
+}

@@ -1,0 +1,190 @@
+//! One life of a child: opens the store, runs what is planned to its end, unless it ends before.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use milepost::store::{CheckpointStore, SledStore};
+use milepost::{Command, RunError, RunId, Runner, ThreadId};
+use serde::{Deserialize, Serialize};
+
+use super::diary::{Diary, Effect};
+use super::failpoint::{Failpoint, Point};
+use super::faulty::{Fault, Faulty};
+use super::graphs::Shape;
+use super::state::Work;
+
+/// Set for a child: its [`Life`].
+pub(crate) const LIFE: &str = "MILEPOST_TEST_LIFE";
+
+/// What a child has to do, and where it ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Life {
+    /// Where the store and the diary are.
+    pub(crate) folder: PathBuf,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) chore: Option<Chore>,
+    /// Whether it first goes on with what there is, instead of repeating the start.
+    pub(crate) goes_on: bool,
+    pub(crate) point: Option<Point>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) poison_limit: Option<u32>,
+}
+
+/// A thread, and the runs on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) thread: String,
+    pub(crate) shape: Shape,
+    pub(crate) runs: u32,
+}
+
+/// Upkeep that is done while the plans run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Chore {
+    Delete,
+    Copy,
+    Prune,
+}
+
+/// The thread that a chore is about.
+pub(crate) const OLD: &str = "old";
+/// Where it is copied to.
+pub(crate) const NEW: &str = "new";
+
+impl Plan {
+    pub(crate) fn new(thread: &str, shape: Shape, runs: u32) -> Self {
+        Self {
+            thread: thread.to_owned(),
+            shape,
+            runs,
+        }
+    }
+
+    pub(crate) fn id(&self) -> ThreadId {
+        ThreadId::new(&self.thread).unwrap()
+    }
+
+    pub(crate) fn run_id(run: u32) -> RunId {
+        RunId::new(format!("run-{run}")).unwrap()
+    }
+}
+
+#[test]
+fn a_child_lives_one_life() {
+    let Ok(life) = std::env::var(LIFE) else {
+        return;
+    };
+    let life: Life = serde_json::from_str(&life).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    runtime.unwrap().block_on(live(life));
+}
+
+async fn live(life: Life) {
+    let diary = Diary::open(&life.folder);
+    let sled = SledStore::open(life.folder.join("store")).unwrap();
+    let mut inner: Arc<dyn CheckpointStore> = Arc::new(sled);
+    if let Some(fault) = life.fault {
+        inner = Arc::new(Faulty::new(inner, fault));
+    }
+    let store = Failpoint::new(inner, diary.clone(), life.point);
+    diary.note(&Effect::Life);
+    let plans = life.plans.iter().map(|plan| {
+        let runner = runner(
+            plan.shape,
+            &diary,
+            Arc::clone(&store) as _,
+            life.poison_limit,
+        );
+        tokio::spawn(run_all(runner, diary.clone(), plan.clone(), life.goes_on))
+    });
+    let plans: Vec<_> = plans.collect();
+    if let Some(chore) = life.chore {
+        // So that the others are at work by then.
+        tokio::task::yield_now().await;
+        do_chore(&*store, chore).await;
+    }
+    for plan in plans {
+        plan.await.unwrap();
+    }
+    diary.note(&Effect::Operations(store.operations()));
+    for plan in &life.plans {
+        store.head(&plan.id()).await.unwrap();
+    }
+}
+
+pub(crate) fn runner(
+    shape: Shape,
+    diary: &Diary,
+    store: Arc<dyn CheckpointStore>,
+    poison_limit: Option<u32>,
+) -> Runner<Work> {
+    let mut options = shape.options();
+    if let Some(limit) = poison_limit {
+        options = options.poison_limit(limit);
+    }
+    Runner::new(shape.graph(diary))
+        .options(options)
+        .shared_store(store)
+}
+
+async fn do_chore(store: &dyn CheckpointStore, chore: Chore) {
+    let (old, new) = (ThreadId::new(OLD).unwrap(), ThreadId::new(NEW).unwrap());
+    let done = match chore {
+        Chore::Delete => store.delete_thread(&old).await,
+        Chore::Copy => store.copy_thread(&old, &new).await,
+        Chore::Prune => store.prune(&old).await,
+    };
+    done.unwrap();
+}
+
+/// Starts every run of a thread, as one that does not know what has happened before.
+async fn run_all(runner: Runner<Work>, diary: Diary, plan: Plan, goes_on: bool) {
+    if goes_on {
+        match run(&runner, &diary, &plan, Command::go_on()).await {
+            Ok(()) | Err(RunError::NotFound { .. }) => {}
+            Err(RunError::Node { .. } | RunError::Route { .. }) if plan.shape.fails() => {}
+            Err(error) => return fail(&diary, &plan, &error),
+        }
+    }
+    for number in 0..plan.runs {
+        while plan.shape.fails()
+            && let Err(error @ (RunError::Node { .. } | RunError::Route { .. })) =
+                run(&runner, &diary, &plan, start(number)).await
+        {
+            diary.note(&Effect::Stumbled(plan.thread.clone(), error.to_string()));
+        }
+        if let Err(error) = run(&runner, &diary, &plan, start(number)).await {
+            return fail(&diary, &plan, &error);
+        }
+    }
+}
+
+/// The start of a run, the same each time.
+fn start(number: u32) -> Command<Work> {
+    let input = Work::update().log(vec![format!("input {number}")]);
+    Command::start(input).run_id(Plan::run_id(number))
+}
+
+async fn run(
+    runner: &Runner<Work>,
+    diary: &Diary,
+    plan: &Plan,
+    command: Command<Work>,
+) -> Result<(), RunError> {
+    let mut events = runner.stream(&plan.id(), command);
+    while let Some(event) = events.next().await {
+        diary.event(&plan.thread, &event);
+    }
+    let report = events.report().await?;
+    let run = report.run.as_str().to_owned();
+    diary.note(&Effect::End(plan.thread.clone(), run));
+    Ok(())
+}
+
+fn fail(diary: &Diary, plan: &Plan, error: &RunError) {
+    let (class, text) = (error.class().to_owned(), error.to_string());
+    diary.note(&Effect::Failed(plan.thread.clone(), class, text));
+}

@@ -1,0 +1,165 @@
+//! What children note outside of the store: one line an effect, one write a line.
+//!
+//! A kill cuts no line, because each is one write to a file opened for appending; and what is in
+//! the file has happened, whatever becomes of the process.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use milepost::store::{OutcomeRecord, OutcomeRef, Record, Write};
+use milepost::{Context, Event, EventKind, TaskPath};
+use serde::{Deserialize, Serialize};
+
+/// A task of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) thread: String,
+    pub(crate) step: u64,
+    pub(crate) node: String,
+    pub(crate) index: u32,
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            thread,
+            step,
+            node,
+            index,
+        } = self;
+        write!(f, "{thread}/{step}:{node}:{index}")
+    }
+}
+
+/// Something that happened in a child.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Effect {
+    /// A process begins.
+    Life,
+    /// A body was entered.
+    Enter(Task),
+    /// The store has answered that the end of a task is written.
+    Written(Task, u64),
+    /// The store has answered that a superstep is closed.
+    Closed(String, u64, u64),
+    /// The event `TaskFinished` was received.
+    Finished(Task, u64),
+    /// The event `Committed` was received.
+    Committed(String, u64, u64),
+    /// A decision on a merged state was asked for, in the superstep, with the answer.
+    Asked(String, u64, String),
+    /// A run came to its end.
+    End(String, String),
+    /// A run failed as its graph has it.
+    Stumbled(String, String),
+    /// A run failed, with the class and the text of its error.
+    Failed(String, String, String),
+    /// How many operations of the store the process has used.
+    Operations(u64),
+}
+
+impl Effect {
+    /// Whether a task of this node was entered.
+    pub(crate) fn is_entry_of(&self, node: &str) -> bool {
+        matches!(self, Self::Enter(task) if task.node == node)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Diary {
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+impl Diary {
+    pub(crate) fn open(folder: &Path) -> Self {
+        let path = folder.join("diary");
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        Self {
+            path,
+            file: Arc::new(file.unwrap()),
+        }
+    }
+
+    pub(crate) fn note(&self, effect: &Effect) {
+        let mut line = serde_json::to_vec(effect).unwrap();
+        line.push(b'\n');
+        let written = (&*self.file).write(&line).unwrap();
+        assert_eq!(written, line.len(), "a line is one write");
+    }
+
+    pub(crate) fn enter(&self, cx: &Context) {
+        self.note(&Effect::Enter(task(cx.thread().as_str(), &cx.task())));
+    }
+
+    /// Notes what a write holds, once the store has answered.
+    pub(crate) fn written(&self, write: &Write) {
+        let thread = write.thread.as_str();
+        for (record, seq) in write.records.iter().zip(write.first.get()..) {
+            match record {
+                Record::Outcome(outcome) => {
+                    self.note(&Effect::Written(recorded(thread, outcome), seq));
+                }
+                Record::Commit(commit) => {
+                    for outcome in &commit.outcomes {
+                        if let OutcomeRef::Inline(outcome) = outcome {
+                            self.note(&Effect::Written(recorded(thread, outcome), seq));
+                        }
+                    }
+                    self.note(&Effect::Closed(thread.to_owned(), commit.step, seq));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn event(&self, thread: &str, event: &Event) {
+        let seq = || event.seq.unwrap().get();
+        match &event.kind {
+            EventKind::TaskFinished { task: path, .. } => {
+                self.note(&Effect::Finished(task(thread, path), seq()));
+            }
+            EventKind::Committed { step, .. } => {
+                let thread = thread.to_owned();
+                self.note(&Effect::Committed(thread, step.get(), seq()));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn read(&self) -> Vec<Effect> {
+        let text = std::fs::read_to_string(&self.path).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// How many lines there are.
+    pub(crate) fn lines(&self) -> usize {
+        let bytes = std::fs::read(&self.path).unwrap();
+        bytes.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+fn task(thread: &str, path: &TaskPath) -> Task {
+    let level = path.task();
+    Task {
+        thread: thread.to_owned(),
+        step: level.step.get(),
+        node: level.node.as_str().to_owned(),
+        index: level.index,
+    }
+}
+
+/// The task whose end a record tells.
+pub(crate) fn recorded(thread: &str, outcome: &OutcomeRecord) -> Task {
+    Task {
+        thread: thread.to_owned(),
+        step: outcome.step,
+        node: outcome.node.clone(),
+        index: outcome.index,
+    }
+}

@@ -1,0 +1,45 @@
+//! SIGKILL from outside at random moments.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::child::Plan;
+use super::graphs::Shape;
+use super::ledger::{made, wanted};
+use super::parent::{Family, Strike, play, undisturbed};
+
+#[test]
+fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
+    let plans = [
+        Plan::new("list", Shape::Long, 2),
+        Plan::new("workers", Shape::Fan, 3),
+        Plan::new("loop", Shape::Chain, 2),
+        Plan::new("reducers", Shape::Mixed, 2),
+    ];
+    let reference = undisturbed(&plans);
+    let (wanted, made_so_far) = (wanted(), AtomicUsize::new(0));
+    let families: Vec<usize> = (0..wanted).collect();
+    let kills = play(&families, |_| {
+        if made_so_far.load(Ordering::SeqCst) >= wanted {
+            return 0;
+        }
+        let mut family = Family::new(&plans);
+        let mut strikes = Vec::new();
+        // Short lives, so that one family has many.
+        while family.kills < 40 {
+            let random = RandomState::new().hash_one(0u8);
+            let strike = match random % 2 {
+                0 => Strike::Micros(random % 60_000),
+                _ => Strike::Lines((random % (reference.lines as u64 / 3)) as usize),
+            };
+            strikes.push(strike);
+            let life = family.life(None);
+            if !family.strike(&life, strike) {
+                break;
+            }
+        }
+        made_so_far.fetch_add(family.kills, Ordering::SeqCst);
+        family.end(Some(&reference), &strikes)
+    });
+    made("random", kills);
+}
