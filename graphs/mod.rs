@@ -5,4 +5,16 @@
     reason = "a worked graph shows its own lines, not the handling of what its tests set up"
 )]
 
+pub mod count;
 pub mod research;
+
+/// Every worked graph, with its flags, as the commands take them.
+#[cfg(feature = "cli")]
+pub fn all() -> Vec<milepost::cli::Entry> {
+    use milepost::cli::Entry;
+
+    vec![
+        Entry::new::<count::CountArgs>(count::count()),
+        Entry::new::<research::ResearchArgs>(research::research()).example(research::example),
+    ]
+}

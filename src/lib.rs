@@ -111,6 +111,8 @@
 extern crate self as milepost;
 
 pub mod agent;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod dot;
 mod engine;
 mod event;

@@ -1,2 +1,10 @@
 //! The `milepost` program: the commands over the worked graphs.
-fn main() {}
+
+use std::process::ExitCode;
+
+#[path = "../graphs/mod.rs"]
+pub mod graphs;
+
+fn main() -> ExitCode {
+    milepost::cli::main(graphs::all())
+}

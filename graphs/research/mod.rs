@@ -6,6 +6,8 @@
 //! state. Nothing here reaches a network.
 
 mod answer;
+#[cfg(feature = "cli")]
+mod args;
 mod canonical;
 mod citations;
 mod coverage;
@@ -28,6 +30,8 @@ mod shelf;
 mod state;
 
 pub use answer::{Finding, findings};
+#[cfg(feature = "cli")]
+pub use args::{ResearchArgs, example};
 pub use canonical::canonical_id;
 pub use citations::{CitationFault, check_citations};
 pub use coverage::{

@@ -5,6 +5,14 @@
 #[path = "../../graphs/mod.rs"]
 pub mod graphs;
 
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_bin;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_commands;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_crash;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_errors;
 mod data_path;
 mod engine_cases;
 mod pictures;

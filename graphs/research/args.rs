@@ -1,0 +1,93 @@
+//! The flags of `run research`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use milepost::cli::{Input, InputError};
+
+use super::state::{ResearchState, ResearchStateUpdate};
+
+/// Answer a question from a folder of documents, with citations that were checked
+#[derive(Debug, Clone, clap::Args)]
+pub struct ResearchArgs {
+    /// The question; several in one are answered one by one
+    #[arg(long, value_name = "TEXT")]
+    query: String,
+    /// The folder of documents: Markdown, HTML, plain text
+    #[arg(long, value_name = "FOLDER")]
+    docs: PathBuf,
+    /// Where to write the report [default: it is only shown]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Documents that must be used, separated by commas
+    #[arg(long, value_name = "PATH,..")]
+    require: Option<String>,
+}
+
+impl Input for ResearchArgs {
+    type State = ResearchState;
+
+    fn input(self) -> Result<ResearchStateUpdate, InputError> {
+        let named = self.docs.display();
+        // A resume from another folder must find the same documents.
+        let docs = fs::canonicalize(&self.docs)
+            .map_err(|error| format!("the documents folder {named} cannot be read: {error}"))?;
+        if !docs.is_dir() {
+            return Err(format!("{named} is a file: --docs takes a folder of documents").into());
+        }
+        let docs = docs
+            .to_str()
+            .ok_or_else(|| format!("the name of {named} is not UTF-8"))?;
+        let out = self.out.map(|out| match out.to_str() {
+            Some(out) => Ok(out.to_owned()),
+            None => Err(format!("the name of {} is not UTF-8", out.display())),
+        });
+        let required = self.require.map(|ids| ("require".to_owned(), ids));
+        Ok(ResearchState::update()
+            .query(self.query)
+            .docs(docs.to_owned())
+            .out(out.transpose()?)
+            .constraints(required.into_iter().collect()))
+    }
+
+    fn result(state: &ResearchState) -> Option<String> {
+        match &state.report_path {
+            Some(path) => Some(format!("The report is in {path}")),
+            None => state.report.clone(),
+        }
+    }
+}
+
+/// The flags of an example run: a question to the documents of this repository, or of `folder`.
+///
+/// # Errors
+/// If no folder is given and this is not run inside the repository.
+pub fn example(folder: Option<&Path>) -> Result<Vec<OsString>, InputError> {
+    let docs = match folder {
+        Some(folder) => folder.to_owned(),
+        None => own_docs().ok_or(
+            "the example reads the docs of the repository, and this is not run inside a clone: \
+             give a folder of documents with --docs FOLDER",
+        )?,
+    };
+    let query = "What is a store? When is a finished node run again, what does a commit hold, and \
+                 how is a run resumed?";
+    Ok(vec![
+        "--query".into(),
+        query.into(),
+        "--docs".into(),
+        docs.into(),
+        "--out".into(),
+        "report.md".into(),
+    ])
+}
+
+/// The docs of the clone that the working folder lies in.
+fn own_docs() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    let clone = here
+        .ancestors()
+        .find(|folder| folder.join("graphs/research/args.rs").is_file())?;
+    Some(clone.join("docs"))
+}

@@ -1,0 +1,213 @@
+//! The command line, as it is typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{RunId, ThreadId};
+
+/// Runs typed state graphs, and takes them up again after a crash.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 waiting for an answer, 4 limit used up, \
+                  5 waiting for a time, 6 stopped, 7 busy or locked, 8 damaged store"
+)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) globals: Globals,
+    #[command(subcommand)]
+    pub(super) what: What,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "For every command")]
+pub(super) struct Globals {
+    /// One JSON value a line instead of text
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// The store's folder, or `memory` [default: ./mileposts, or what MILEPOST_STORE says]
+    #[arg(long, global = true, value_name = "PATH|memory")]
+    pub(super) store: Option<PathBuf>,
+    /// How many supersteps this call may execute [default: 1000]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) step_limit: Option<u64>,
+    /// How long this call may take: 90s, 500ms, 5m, 2h
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    pub(super) deadline: Option<Duration>,
+    /// How many tasks may run at once [default: all of a superstep]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) concurrency: Option<u16>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum What {
+    /// List the graphs of this program
+    Graphs,
+    /// Start a run of a graph
+    #[command(subcommand_value_name = "GRAPH", subcommand_help_heading = "Graphs")]
+    Run,
+    /// Go on with a thread where it stands
+    Resume(ResumeArgs),
+    /// List the threads of the store
+    Threads,
+    /// Show where a thread stands, and its state
+    Show(OneThread),
+    /// List the checkpoints of a thread
+    History(OneThread),
+    /// List what happened in a thread
+    Events(OneThread),
+    /// Draw a graph
+    Dot(DotArgs),
+    /// Delete a thread with all that belongs to it
+    Delete(OneThread),
+    /// Kill a run, resume it, and prove that nothing was lost or done twice
+    Demo(DemoArgs),
+}
+
+/// How a run is started; these flags stand beside those of the graph.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The run")]
+pub(super) struct StartArgs {
+    /// The thread [default: a new one]
+    #[arg(long, value_name = "THREAD")]
+    pub(super) thread: Option<ThreadId>,
+    /// Name the run: started twice, it runs once [default: a new name]
+    #[arg(long, value_name = "RUN")]
+    pub(super) run_id: Option<RunId>,
+    /// Give up what an earlier run has left open, and start anew
+    #[arg(long)]
+    pub(super) abandon: bool,
+    #[command(flatten)]
+    pub(super) probes: Probes,
+}
+
+/// How a run is disturbed and watched, to show what happens then.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "To try it out")]
+pub(super) struct Probes {
+    /// Kill this process right after NODE has finished for the first time
+    #[arg(long, value_name = "NODE")]
+    pub(super) crash_after: Option<String>,
+    /// Write a line to FILE each time a node is run
+    #[arg(long, value_name = "FILE")]
+    pub(super) tally: Option<PathBuf>,
+    /// Wait this long before each node, so that one can watch
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) pace: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// The thread; not needed where only one is unfinished
+    #[arg(conflicts_with = "all")]
+    pub(super) thread: Option<ThreadId>,
+    /// Every unfinished thread, one after another
+    #[arg(long)]
+    pub(super) all: bool,
+    #[command(flatten)]
+    pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OneThread {
+    /// The thread
+    pub(super) thread: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DotArgs {
+    /// The graph
+    pub(super) graph: String,
+    /// For which program
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: Format,
+}
+
+/// A language of pictures.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(super) enum Format {
+    /// Graphviz
+    #[default]
+    Dot,
+    /// Mermaid
+    Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// The graph [default: the first that has an example]
+    pub(super) graph: Option<String>,
+    /// Kill the process while it is at this node [default: random]
+    #[arg(long, value_name = "NODE|random")]
+    pub(super) kill_at: Option<String>,
+    /// Repeat the random choice of another demo
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// The folder that the example reads [default: the docs of the clone]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) docs: Option<PathBuf>,
+    /// Where the demo works [default: a new folder for temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// Reads `90s`, `500ms`, `5m`, `2h`; a number alone is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let number_ends = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_ends);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a time is a number with ms, s, m or h, as in 90s".to_owned()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "a time begins with a number, as in 90s".to_owned())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+}
+
+/// Whether JSON was asked for, in words that could not be understood otherwise.
+pub(super) fn wants_json(words: &[OsString]) -> bool {
+    words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for wrong in [
+            "",
+            "s",
+            "-1s",
+            "1d",
+            "1e400",
+            "..",
+            "9999999999999999999999h",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

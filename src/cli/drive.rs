@@ -1,0 +1,247 @@
+//! `run` and `resume`: a run while it happens.
+//!
+//! In come an opened run and signals, out go its events, its end, and the command that goes on.
+
+use std::sync::Arc;
+
+use clap::{ArgMatches, FromArgMatches};
+use futures::StreamExt;
+use serde_json::json;
+
+use super::args::{Probes, ResumeArgs, StartArgs};
+use super::ask::{End, Opening};
+use super::entry::Known;
+use super::exit::{Exit, Failure};
+use super::lines::{Lines, event_json};
+use super::list::all_threads;
+use super::probe::Probe;
+use super::shell::{Shell, quoted};
+use super::signal::Signals;
+use crate::store::{CheckpointStore, Status};
+use crate::{Cancel, Ended, EventKind, RunOptions, ThreadId};
+
+/// Starts a run.
+pub(super) async fn run(
+    shell: &mut Shell,
+    graph: &str,
+    given: &ArgMatches,
+) -> Result<Exit, Failure> {
+    let known = shell.graph(graph)?;
+    let start =
+        StartArgs::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
+    check_probes(&*known, &start.probes)?;
+    let opening = known.start(given, start.run_id, start.abandon)?;
+    let thread = start.thread.unwrap_or_else(ThreadId::random);
+    let store = shell.store()?;
+    drive(shell, &thread, store, opening, &start.probes).await
+}
+
+/// Takes up one thread, or all that are unfinished.
+pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, Failure> {
+    let store = shell.old_store()?;
+    let threads = match args.thread {
+        Some(thread) => vec![thread],
+        None => {
+            let mut open: Vec<_> = all_threads(&*store)
+                .await?
+                .into_iter()
+                .filter(|(_, head)| head.status != Status::Finished)
+                .map(|(thread, _)| thread)
+                .collect();
+            if open.is_empty() {
+                shell.out.say("Every thread is finished.");
+                return Ok(Exit::Done);
+            }
+            if !args.all && open.len() > 1 {
+                let names: Vec<_> = open.iter().map(ThreadId::as_str).collect();
+                let what = format!(
+                    "{} threads are unfinished: {}",
+                    names.len(),
+                    names.join(", ")
+                );
+                let next = shell.again("resume THREAD, or resume --all");
+                return Err(Failure::usage(what).next(next));
+            }
+            open.sort();
+            open
+        }
+    };
+    let mut worst = Exit::Done;
+    for thread in threads {
+        let resumed = resume_one(shell, &thread, &store, &args.probes).await;
+        let exit = match resumed {
+            Ok(exit) => exit,
+            Err(failure) if args.all => {
+                shell.out.complain(&failure);
+                failure.exit
+            }
+            Err(failure) => return Err(failure),
+        };
+        worst = worst.max(exit);
+        if exit == Exit::Cancelled {
+            break;
+        }
+    }
+    Ok(worst)
+}
+
+async fn resume_one(
+    shell: &mut Shell,
+    thread: &ThreadId,
+    store: &Arc<dyn CheckpointStore>,
+    probes: &Probes,
+) -> Result<Exit, Failure> {
+    let head = super::list::head(shell, &**store, thread).await?;
+    let known = shell.graph(&head.graph).map_err(|mut failure| {
+        failure.what = format!("thread {thread} cannot be taken up: {}", failure.what);
+        failure
+    })?;
+    check_probes(&*known, probes)?;
+    drive(shell, thread, Arc::clone(store), known.go_on(), probes).await
+}
+
+fn check_probes(known: &dyn Known, probes: &Probes) -> Result<(), Failure> {
+    let Some(node) = &probes.crash_after else {
+        return Ok(());
+    };
+    let nodes = &known.view().nodes;
+    if nodes.iter().any(|known| known.name.as_str() == node) {
+        return Ok(());
+    }
+    let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+    let graph = &known.view().name;
+    Err(Failure::usage(format!(
+        "graph {graph} has no node \"{node}\" to crash after; it has {}",
+        names.join(", ")
+    )))
+}
+
+async fn drive(
+    shell: &mut Shell,
+    thread: &ThreadId,
+    store: Arc<dyn CheckpointStore>,
+    opening: Opening,
+    probes: &Probes,
+) -> Result<Exit, Failure> {
+    let cancel = Cancel::new();
+    let mut options = RunOptions::new().cancel(cancel.clone());
+    let globals = &shell.globals;
+    if let Some(limit) = globals.step_limit {
+        options = options.step_limit(limit);
+    }
+    if let Some(time) = globals.deadline {
+        options = options.deadline(time);
+    }
+    if let Some(tasks) = globals.concurrency {
+        options = options.concurrency(tasks.into());
+    }
+    if probes.tally.is_some() || probes.pace.is_some() {
+        options = options.layer(Probe::new(probes.tally.as_deref(), probes.pace)?);
+    }
+    let mut signals = Signals::new();
+    let go_on =
+        (!shell.in_memory()).then(|| shell.again(&format!("resume {}", quoted(thread.as_str()))));
+    let mut live = opening(thread, store, options);
+    let mut lines = Lines::default();
+    loop {
+        let event = tokio::select! {
+            event = live.next() => event,
+            () = signals.next() => {
+                if cancel.is_cancelled() {
+                    stop_at_once(shell, go_on.as_deref());
+                }
+                cancel.cancel();
+                shell.out.hint(
+                    "milepost: stopping when the running nodes are done; once more to stop at once",
+                );
+                continue;
+            }
+        };
+        let Some(event) = event else { break };
+        shell.out.value(&event_json(&event));
+        for line in lines.of(&event) {
+            shell.out.say(line);
+        }
+        if let (Some(after), EventKind::TaskFinished { task, .. }) =
+            (&probes.crash_after, &event.kind)
+            && task.task().node.as_str() == after
+        {
+            // As sudden as a kill: no destructor runs, nothing is flushed.
+            std::process::abort();
+        }
+        if shell.out.is_gone() {
+            // Nobody reads on: the run stops as if it had been asked to.
+            cancel.cancel();
+        }
+    }
+    let ended = tokio::select! {
+        ended = live.end() => ended,
+        () = signals.next() => stop_at_once(shell, go_on.as_deref()),
+    };
+    for line in lines.rest() {
+        shell.out.say(line);
+    }
+    match ended {
+        Ok(end) => Ok(report(shell, thread, &end, go_on)),
+        Err(error) => {
+            let unfinished = matches!(error, crate::RunError::Unfinished { .. });
+            let failure = Failure::from(error);
+            Err(match go_on {
+                _ if failure.next.is_some() => failure,
+                Some(go_on) if unfinished => {
+                    failure.next(format!("{go_on}, or run it with --abandon to start anew"))
+                }
+                Some(go_on) if failure.exit == Exit::Failed => failure.next(go_on),
+                _ => failure,
+            })
+        }
+    }
+}
+
+fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>) -> Exit {
+    let exit = Exit::from(end.ended);
+    let go_on = go_on.filter(|_| !end.ended.is_finished());
+    let status = match end.ended {
+        Ended::Finished => "finished",
+        Ended::Cancelled => "cancelled",
+        _ => "limited",
+    };
+    shell.out.value(&json!({
+        "type": "report",
+        "thread": thread.as_str(),
+        "run": end.run.as_str(),
+        "status": status,
+        "step": end.step.get(),
+        "seq": end.seq.map(crate::Seq::get),
+        "exit": exit.code(),
+        "state": end.state,
+        "resume": go_on,
+    }));
+    let supersteps = match end.step.get() {
+        1 => "1 superstep".to_owned(),
+        n => format!("{n} supersteps"),
+    };
+    shell
+        .out
+        .say(format!("{}; the thread has closed {supersteps}", end.ended));
+    match (go_on, end.ended.is_finished()) {
+        (Some(go_on), _) => shell.out.say(format!("  next: {go_on}")),
+        (None, false) => shell
+            .out
+            .say("  it was kept in memory only, and is gone with this process"),
+        (None, true) => {}
+    }
+    if let Some(result) = &end.result {
+        shell.out.say(format!("\n{result}"));
+    }
+    exit
+}
+
+/// Ends the process under the run: what was acknowledged is on disk, the rest runs again.
+fn stop_at_once(shell: &Shell, go_on: Option<&str>) -> ! {
+    shell.out.hint(&match go_on {
+        Some(go_on) => format!("milepost: stopped; every finished node is kept\n  next: {go_on}"),
+        None => "milepost: stopped".to_owned(),
+    });
+    std::process::exit(Exit::Cancelled.code().into())
+}

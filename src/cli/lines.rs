@@ -1,0 +1,300 @@
+//! Events as lines for people, and as JSON for machines.
+//!
+//! The lines of a run that is watched and of one that is looked back at are the same, less what is
+//! live only.
+
+use serde_json::{Value, json};
+
+use super::json;
+use crate::{ErrorText, Event, EventKind, NodeName, TakenEdge, TaskPath};
+
+/// Makes lines of events, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// The last task waits for the commit, to share its line.
+    waiting: Option<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    step: u64,
+    line: String,
+    exit: Option<String>,
+}
+
+impl Waiting {
+    fn line(self) -> String {
+        match self.exit {
+            Some(exit) => format!("{}  {exit}", self.line),
+            None => self.line,
+        }
+    }
+}
+
+impl Lines {
+    /// The lines that an event completes.
+    pub(super) fn of(&mut self, event: &Event) -> Vec<String> {
+        let line = match &event.kind {
+            EventKind::Started {
+                thread, run, next, ..
+            } => format!("thread {thread}, run {run}\n   0  start  → {}", names(next)),
+            EventKind::Resumed {
+                thread,
+                run,
+                step,
+                takeover,
+            } => {
+                let after = match takeover {
+                    0 => String::new(),
+                    n => format!(", taken over after a crash (time {n})"),
+                };
+                format!("thread {thread}, run {run}\n{step:>4}  resumed{after}")
+            }
+            EventKind::TaskStarted { task, attempt } if *attempt > 1 => {
+                format!("{}  try {attempt}", at(task))
+            }
+            EventKind::Custom { task, name, value } => {
+                let value = json::value(1, value);
+                format!("{}  {name}: {value}", at(task))
+            }
+            EventKind::TaskFinished {
+                task,
+                attempts,
+                micros,
+                exit,
+                tolerated,
+                ..
+            } => {
+                let mut line = format!("{:<28} {:>9}", at(task), time(*micros));
+                if *attempts > 1 {
+                    line.push_str(&format!("  {attempts} tries"));
+                }
+                if let Some(ErrorText { class, message }) = tolerated {
+                    line.push_str(&format!("  failed, tolerated ({class}): {message}"));
+                }
+                let before = self.waiting.replace(Waiting {
+                    step: task.levels()[0].step.get(),
+                    line,
+                    exit: exit.clone(),
+                });
+                return before.map(Waiting::line).into_iter().collect();
+            }
+            EventKind::TaskFailed {
+                task,
+                attempts,
+                error,
+            } => {
+                let tries = match attempts {
+                    1 => String::new(),
+                    n => format!(" after {n} tries"),
+                };
+                let ErrorText { class, message } = error;
+                format!("{}  failed{tries} ({class}): {message}", at(task))
+            }
+            EventKind::Committed { step, edges, next } => {
+                let leads = leads(edges, next);
+                return match self.waiting.take() {
+                    // What it leads to has the exit's name already.
+                    Some(waiting) if waiting.step == step.get() => {
+                        vec![format!("{}  {leads}", waiting.line)]
+                    }
+                    other => {
+                        let line = format!("{step:>4}  {leads}");
+                        other.map(Waiting::line).into_iter().chain([line]).collect()
+                    }
+                };
+            }
+            // How a call ends is said with what to do next.
+            _ => return Vec::new(),
+        };
+        let mut lines: Vec<_> = self.rest().collect();
+        lines.push(line);
+        lines
+    }
+
+    /// The line that still waits.
+    pub(super) fn rest(&mut self) -> impl Iterator<Item = String> + use<> {
+        self.waiting.take().map(Waiting::line).into_iter()
+    }
+}
+
+fn at(task: &TaskPath) -> String {
+    let step = task.levels()[0].step;
+    let name = match task.task().index {
+        0 => task.task().node.to_string(),
+        index => format!("{}[{index}]", task.task().node),
+    };
+    format!("{step:>4}  {name}")
+}
+
+/// What a commit leads to, with the exits that led there.
+fn leads(edges: &[TakenEdge], next: &[NodeName]) -> String {
+    let labels: Vec<_> = edges
+        .iter()
+        .filter(|edge| !edge.label.is_empty())
+        .map(|edge| edge.label.as_str())
+        .collect();
+    let mut tasks: Vec<String> = Vec::new();
+    for edge in edges {
+        let to = edge.to.as_ref().map_or("end", NodeName::as_str);
+        let to = match edge.tasks {
+            0 | 1 => to.to_owned(),
+            n => format!("{to} ×{n}"),
+        };
+        if !tasks.contains(&to) {
+            tasks.push(to);
+        }
+    }
+    let to = if tasks.is_empty() {
+        names(next)
+    } else {
+        tasks.join(", ")
+    };
+    match labels.as_slice() {
+        [] => format!("→ {to}"),
+        labels => format!("{} → {to}", labels.join(", ")),
+    }
+}
+
+fn names(names: &[NodeName]) -> String {
+    match names {
+        [] => "end".to_owned(),
+        names => names
+            .iter()
+            .map(NodeName::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+fn time(micros: u64) -> String {
+    match micros {
+        0 => String::new(),
+        1..10_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        10_000..1_000_000 => format!("{} ms", micros / 1000),
+        _ => format!("{:.1} s", micros as f64 / 1e6),
+    }
+}
+
+/// An event as one JSON value. `type` says which; the names are stable.
+pub(super) fn event_json(event: &Event) -> Value {
+    let task = |path: &TaskPath| {
+        let task = path.task();
+        json!({
+            "path": path.to_string(),
+            "step": path.levels()[0].step.get(),
+            "node": task.node.as_str(),
+            "index": task.index,
+        })
+    };
+    let texts =
+        |names: &[NodeName]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
+    let error = |error: &ErrorText| json!({"class": error.class, "message": error.message});
+    let (name, mut fields) = match &event.kind {
+        EventKind::Started {
+            thread,
+            run,
+            update,
+            next,
+        } => (
+            "started",
+            json!({
+                "thread": thread.as_str(),
+                "run": run.as_str(),
+                "update": json::update(update),
+                "next": texts(next),
+            }),
+        ),
+        EventKind::Resumed {
+            thread,
+            run,
+            step,
+            takeover,
+        } => (
+            "resumed",
+            json!({
+                "thread": thread.as_str(),
+                "run": run.as_str(),
+                "step": step.get(),
+                "takeover": takeover,
+            }),
+        ),
+        EventKind::SuperstepStarted { step, tasks } => (
+            "superstep_started",
+            json!({"step": step.get(), "tasks": tasks.iter().map(task).collect::<Vec<_>>()}),
+        ),
+        EventKind::TaskStarted {
+            task: path,
+            attempt,
+        } => (
+            "task_started",
+            json!({"task": task(path), "attempt": attempt}),
+        ),
+        EventKind::Token { task: path, text } => {
+            ("token", json!({"task": task(path), "text": text}))
+        }
+        EventKind::Custom {
+            task: path,
+            name,
+            value,
+        } => (
+            "custom",
+            json!({"task": task(path), "name": name, "value": json::value(1, value)}),
+        ),
+        EventKind::TaskFinished {
+            task: path,
+            attempts,
+            micros,
+            exit,
+            tolerated,
+            update,
+        } => (
+            "task_finished",
+            json!({
+                "task": task(path),
+                "attempts": attempts,
+                "micros": micros,
+                "exit": exit,
+                "tolerated": tolerated.as_ref().map(error),
+                "update": json::update(update),
+            }),
+        ),
+        EventKind::TaskFailed {
+            task: path,
+            attempts,
+            error: why,
+        } => (
+            "task_failed",
+            json!({"task": task(path), "attempts": attempts, "error": error(why)}),
+        ),
+        EventKind::Committed { step, edges, next } => {
+            let edges: Vec<_> = edges
+                .iter()
+                .map(|edge| {
+                    json!({
+                        "from": edge.from.as_ref().map(NodeName::as_str),
+                        "label": edge.label,
+                        "to": edge.to.as_ref().map(NodeName::as_str),
+                        "tasks": edge.tasks,
+                    })
+                })
+                .collect();
+            (
+                "committed",
+                json!({"step": step.get(), "edges": edges, "next": texts(next)}),
+            )
+        }
+        EventKind::Ended {
+            status,
+            step,
+            error: why,
+        } => (
+            "ended",
+            json!({"status": status, "step": step.get(), "error": why.as_ref().map(error)}),
+        ),
+    };
+    fields["type"] = json!(name);
+    fields["epoch"] = json!(event.epoch.get());
+    fields["seq"] = json!(event.seq.map(crate::Seq::get));
+    fields
+}

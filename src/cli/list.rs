@@ -1,0 +1,161 @@
+//! `graphs`, `dot`, `threads`, `delete`.
+
+use serde_json::{Value, json};
+
+use super::args::{DotArgs, Format};
+use super::exit::{Exit, Failure, stands};
+use super::out::cut;
+use super::shell::{Shell, quoted};
+use crate::ThreadId;
+use crate::dot::{Dot, Mermaid};
+use crate::store::{CheckpointStore, Head, StoreError};
+
+/// How many threads are read at once.
+const PAGE: usize = 256;
+/// How many threads an error names.
+const NAMED: usize = 20;
+
+/// Lists the graphs.
+pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
+    for entry in &shell.entries {
+        let view = entry.known()?.view();
+        let names: Vec<_> = view.nodes.iter().map(|node| node.name.as_str()).collect();
+        shell.out.value(&json!({
+            "graph": view.name,
+            "state": view.state,
+            "nodes": view.nodes.iter().map(|node| json!({
+                "name": node.name.as_str(),
+                "kind": node.kind.name(),
+                "exits": node.exits,
+                "payload": node.payload,
+            })).collect::<Vec<_>>(),
+            "fields": view.fields.iter().map(|field| json!({
+                "name": field.name,
+                "type": field.type_name,
+                "reducer": field.reducer.id,
+                "required": field.required,
+            })).collect::<Vec<_>>(),
+        }));
+        shell
+            .out
+            .say(format!("{:<12} {}", view.name, names.join(", ")));
+    }
+    if shell.entries.is_empty() {
+        shell.out.say("This program has no graphs.");
+    }
+    Ok(Exit::Done)
+}
+
+/// Draws a graph.
+pub(super) fn dot(shell: &mut Shell, args: &DotArgs) -> Result<Exit, Failure> {
+    let known = shell.graph(&args.graph)?;
+    let (name, text) = match args.format {
+        Format::Dot => ("dot", Dot::new(known.view()).to_string()),
+        Format::Mermaid => ("mermaid", Mermaid::new(known.view()).to_string()),
+    };
+    if shell.out.is_json() {
+        let value = json!({"graph": args.graph, "format": name, "text": text});
+        shell.out.value(&value);
+    } else {
+        shell.out.raw(&text);
+    }
+    Ok(Exit::Done)
+}
+
+/// Lists the threads.
+pub(super) async fn threads(shell: &mut Shell) -> Result<Exit, Failure> {
+    let store = shell.old_store()?;
+    let mut threads = all_threads(&*store).await?;
+    threads.sort_by(|(left, _), (right, _)| left.cmp(right));
+    if threads.is_empty() {
+        shell.out.say("There is no thread yet.");
+    }
+    for (thread, head) in &threads {
+        shell.out.value(&head_json(thread, head));
+        shell.out.say(format!(
+            "{:<36} {:<12} {:<10} superstep {}",
+            cut(thread.as_str(), 36),
+            cut(&head.graph, 12),
+            head.status,
+            head.step
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Deletes a thread.
+pub(super) async fn delete(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
+    let store = shell.old_store()?;
+    head(shell, &*store, thread).await?;
+    store.delete_thread(thread).await?;
+    shell
+        .out
+        .value(&json!({"thread": thread.as_str(), "deleted": true}));
+    shell.out.say(format!("thread {thread} is deleted"));
+    Ok(Exit::Done)
+}
+
+/// How a thread stands; one that is not there is refused with those that are.
+pub(super) async fn head(
+    shell: &Shell,
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+) -> Result<Head, Failure> {
+    if let Some(head) = store.head(thread).await? {
+        return Ok(head);
+    }
+    let mut known = all_threads(store).await?;
+    known.sort_by(|(left, _), (right, _)| left.cmp(right));
+    let mut names: Vec<_> = known
+        .iter()
+        .take(NAMED)
+        .map(|(thread, _)| thread.to_string())
+        .collect();
+    if known.len() > NAMED {
+        names.push(format!("and {} more", known.len() - NAMED));
+    }
+    let known = match names.as_slice() {
+        [] => "the store has none".to_owned(),
+        names => format!("the store has {}", names.join(", ")),
+    };
+    let failure = Failure::usage(format!("there is no thread {thread}; {known}"));
+    Err(failure.next(shell.again("threads")))
+}
+
+/// All threads, in the store's order.
+pub(super) async fn all_threads(
+    store: &dyn CheckpointStore,
+) -> Result<Vec<(ThreadId, Head)>, StoreError> {
+    let mut all: Vec<(ThreadId, Head)> = Vec::new();
+    loop {
+        let page = store
+            .threads(all.last().map(|(last, _)| last), PAGE)
+            .await?;
+        let done = page.len() < PAGE;
+        all.extend(page);
+        if done {
+            return Ok(all);
+        }
+    }
+}
+
+/// A head as JSON.
+pub(super) fn head_json(thread: &ThreadId, head: &Head) -> Value {
+    json!({
+        "thread": thread.as_str(),
+        "graph": head.graph,
+        "run": head.run,
+        "status": head.status.to_string(),
+        "stands": stands(head.status),
+        "step": head.step,
+        "seq": head.seq.get(),
+        "branch": head.branch.get(),
+        "created_ms": head.created_ms,
+        "updated_ms": head.updated_ms,
+    })
+}
+
+/// The command that takes a thread up.
+pub(super) fn resume_command(shell: &Shell, thread: &ThreadId) -> String {
+    shell.again(&format!("resume {}", quoted(thread.as_str())))
+}

@@ -1,0 +1,85 @@
+//! The commands, for our own program and for a program of one's own.
+//!
+//! In come the words of a command line and a list of graphs; out go lines for people or JSON for
+//! machines, and an exit code. A name is parsed once, here. This room uses what any program could
+//! use: it decides nothing about a run, and knows no graph but those it is given.
+//!
+//! A program of one's own has all commands for its graphs in three lines:
+//!
+//! ```
+//! use milepost::cli::{self, Entry, Input, InputError};
+//! use milepost::{BuildError, Context, End, Graph, NodeError, Snapshot, State};
+//!
+//! /// What is known.
+//! #[derive(Clone, Debug, Default, State)]
+//! struct Count {
+//!     n: u64,
+//! }
+//!
+//! /// Counts one further.
+//! #[derive(clap::Args)]
+//! struct CountArgs {
+//!     /// Where to begin.
+//!     #[arg(long, default_value_t = 0)]
+//!     from: u64,
+//! }
+//!
+//! impl Input for CountArgs {
+//!     type State = Count;
+//!     fn input(self) -> Result<CountUpdate, InputError> {
+//!         Ok(Count::update().n(self.from))
+//!     }
+//! }
+//!
+//! fn count() -> Result<Graph<Count>, BuildError> {
+//!     let mut g = Graph::builder("count");
+//!     let one = g.node("one", async |count: Snapshot<Count>, _: Context| {
+//!         Ok::<_, NodeError>(Count::update().n(count.n + 1))
+//!     });
+//!     g.start(one);
+//!     g.edge(one, End);
+//!     g.build()
+//! }
+//!
+//! let words = ["program", "--store", "memory", "run", "count", "--from", "4"];
+//! let exit = cli::run([Entry::new::<CountArgs>(count())], words);
+//! assert_eq!(exit, cli::Exit::Done);
+//! ```
+
+mod args;
+mod ask;
+mod demo;
+mod drive;
+mod entry;
+mod exit;
+mod json;
+mod lines;
+mod list;
+mod look;
+mod out;
+mod probe;
+mod shell;
+mod show;
+mod signal;
+mod unknown;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use entry::{Entry, Input, InputError};
+pub use exit::Exit;
+
+/// The whole `main` of a program: the commands over these graphs, for this process's own words.
+pub fn main(entries: impl IntoIterator<Item = Entry>) -> ExitCode {
+    run(entries, std::env::args_os()).into()
+}
+
+/// Runs one command line; the first word is the program's name. No panic leaves it.
+pub fn run<I, W>(entries: impl IntoIterator<Item = Entry>, words: I) -> Exit
+where
+    I: IntoIterator<Item = W>,
+    W: Into<OsString>,
+{
+    let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+    shell::run(entries.into_iter().collect(), words)
+}

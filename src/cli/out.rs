@@ -1,0 +1,129 @@
+//! The one place that writes to the terminal.
+//!
+//! In come lines and JSON values, out go bytes. What is shown may come from anywhere (a document, a
+//! model, a damaged record), so control characters are shown and never obeyed. A reader that has
+//! gone away ends the output quietly.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::exit::Failure;
+
+/// The terminal, for one command.
+#[derive(Debug)]
+pub(super) struct Out {
+    json: bool,
+    gone: bool,
+}
+
+impl Out {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, gone: false }
+    }
+
+    /// Whether values are wanted instead of lines.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether nobody reads any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Writes text for people: one line or several. Says nothing where values are wanted.
+    pub(super) fn say(&mut self, text: impl AsRef<str>) {
+        if !self.json {
+            self.put(&shown(text.as_ref()));
+        }
+    }
+
+    /// Writes one value on one line. Says nothing where lines are wanted.
+    pub(super) fn value(&mut self, value: &Value) {
+        if self.json {
+            self.put(&value.to_string());
+        }
+    }
+
+    /// Writes text as it is, in any case: help, and pictures for other programs.
+    pub(super) fn raw(&mut self, text: &str) {
+        self.put(text.trim_end_matches('\n'));
+    }
+
+    /// Says on the error channel why a command failed.
+    pub(super) fn complain(&self, failure: &Failure) {
+        let Failure { exit, what, next } = failure;
+        let text = if self.json {
+            let value = json!({"error": {"exit": exit.code(), "what": what, "next": next}});
+            value.to_string()
+        } else {
+            let next = next.as_ref();
+            let next = next.map(|next| format!("\n  next: {next}"));
+            shown(&format!("milepost: {what}{}", next.unwrap_or_default()))
+        };
+        self.hint(&text);
+    }
+
+    /// Says something on the error channel that is not a result.
+    pub(super) fn hint(&self, text: &str) {
+        // Where even that channel is gone, the exit code is left.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    fn put(&mut self, text: &str) {
+        if self.gone {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        let written = writeln!(out, "{text}").and_then(|()| out.flush());
+        // Whatever the reason: nothing that is written from now on would be read.
+        self.gone = written.is_err();
+    }
+}
+
+/// The text with control characters made visible.
+fn shown(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => plain.push(c),
+            '\t' => plain.push(' '),
+            // Also the marks that reorder text to the left and right.
+            c if c.is_control()
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                // A String takes every text.
+                let _ = write!(plain, "{}", c.escape_unicode());
+            }
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// Cuts a text to a width, and says that it was cut.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        assert_eq!(shown("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\nc");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
+}

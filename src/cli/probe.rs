@@ -1,0 +1,50 @@
+//! How a run is watched and disturbed from outside its graph.
+//!
+//! A layer around each try of each task; no graph has to know of it. What it writes is no part of
+//! the state and survives whatever happens to the process.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::exit::Failure;
+use crate::{Call, Layer, Next, NodeError};
+
+/// Waits before each try, and writes it down.
+pub(super) struct Probe {
+    tally: Option<File>,
+    pace: Option<Duration>,
+}
+
+impl Probe {
+    pub(super) fn new(tally: Option<&Path>, pace: Option<Duration>) -> Result<Self, Failure> {
+        let open = |path: &Path| {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            file.map_err(|error| {
+                Failure::usage(format!("{} cannot be written: {error}", path.display()))
+            })
+        };
+        Ok(Self {
+            tally: tally.map(open).transpose()?,
+            pace,
+        })
+    }
+}
+
+#[async_trait]
+impl Layer for Probe {
+    async fn call(&self, call: &Call, next: Next<'_>) -> Result<(), NodeError> {
+        if let Some(pace) = self.pace {
+            tokio::time::sleep(pace).await;
+        }
+        if let Some(mut file) = self.tally.as_ref() {
+            // One write a line: several processes and tasks may write at once.
+            let line = format!("{}\n", call.task);
+            file.write_all(line.as_bytes())?;
+        }
+        next.run(call).await
+    }
+}

@@ -1,0 +1,283 @@
+//! From words to one command with all it needs.
+//!
+//! In come the graphs and the words; out goes the exit code of the command that they name. Names of
+//! graphs are looked up here and nowhere else.
+
+use std::any::Any;
+use std::env;
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
+use tracing_subscriber::EnvFilter;
+
+use super::args::{Cli, Globals, StartArgs, What, wants_json};
+use super::entry::{Entry, Known};
+use super::exit::{Exit, Failure};
+use super::out::Out;
+use super::{demo, drive, list, look, show};
+use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
+
+/// The store's folder where nothing else is said.
+const STORE: &str = "mileposts";
+
+/// What a command works with.
+pub(super) struct Shell {
+    pub(super) entries: Vec<Entry>,
+    pub(super) globals: Globals,
+    pub(super) out: Out,
+    /// The program's name, as the next command needs it.
+    program: String,
+}
+
+/// Runs a command line.
+pub(super) fn run(entries: Vec<Entry>, words: Vec<OsString>) -> Exit {
+    let json = wants_json(&words);
+    // A panic of a node is that task's error and is told as such; one of our own is told below.
+    // The words that Rust prints by itself would only come on top.
+    std::panic::set_hook(Box::new(|panic| tracing::debug!(%panic, "a panic")));
+    watch();
+    let told = catch_unwind(AssertUnwindSafe(|| parse(entries, words)));
+    let failure = match told {
+        Ok(Ok(exit)) => return exit,
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::new(
+            Exit::Failed,
+            format!("this program has a fault: {}", message(&*panic)),
+        )
+        .next("set MILEPOST_LOG=debug, try again, and report what it says; no acknowledged work is lost"),
+    };
+    Out::new(json).complain(&failure);
+    failure.exit
+}
+
+fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
+    let json = wants_json(&words);
+    let program = words.first().map(PathBuf::from).unwrap_or_default();
+    let name = program.file_stem().unwrap_or_default().to_string_lossy();
+    let program = if name.is_empty() {
+        "milepost".into()
+    } else {
+        name
+    };
+    let command = command(&entries)?.name(program.to_string());
+    let given = match command.try_get_matches_from(words) {
+        Ok(given) => given,
+        Err(told) if told.use_stderr() => {
+            let text = told.render().to_string();
+            let text = text.trim_start_matches("error: ").trim_end();
+            let failure = Failure::usage(text);
+            return Err(failure.next(format!("{program} --help")));
+        }
+        Err(told) => {
+            Out::new(json).raw(&told.render().to_string());
+            return Ok(Exit::Done);
+        }
+    };
+    let Cli { globals, what } =
+        Cli::from_arg_matches(&given).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut shell = Shell {
+        entries,
+        out: Out::new(globals.json),
+        globals,
+        program: program.into_owned(),
+    };
+    let run = given
+        .subcommand_matches("run")
+        .and_then(ArgMatches::subcommand);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, format!("no threads can be had: {error}")))?;
+    let exit = runtime.block_on(async {
+        match what {
+            What::Graphs => list::graphs(&mut shell),
+            What::Run => match run {
+                Some((graph, given)) => drive::run(&mut shell, graph, given).await,
+                None => Err(shell.no_graph(None)),
+            },
+            What::Resume(args) => drive::resume(&mut shell, args).await,
+            What::Threads => list::threads(&mut shell).await,
+            What::Show(args) => show::show(&mut shell, &args.thread).await,
+            What::History(args) => look::history(&mut shell, &args.thread).await,
+            What::Events(args) => look::events(&mut shell, &args.thread).await,
+            What::Dot(args) => list::dot(&mut shell, &args),
+            What::Delete(args) => list::delete(&mut shell, &args.thread).await,
+            What::Demo(args) => demo::demo(&mut shell, args).await,
+        }
+    });
+    // A node that does not end must not keep the program: what it does was not acknowledged.
+    runtime.shutdown_background();
+    exit
+}
+
+/// The whole command line: ours, and under `run` a command for each graph.
+fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
+    let mut command = Cli::command();
+    let ours: Vec<String> = {
+        let start = StartArgs::augment_args(clap::Command::new("start"));
+        let all = command.get_arguments().chain(start.get_arguments());
+        all.flat_map(names).collect()
+    };
+    let mut graphs: Vec<clap::Command> = Vec::new();
+    for entry in entries {
+        let known = entry.known()?;
+        let name = known.view().name.clone();
+        if graphs.iter().any(|graph| graph.get_name() == name) {
+            let what = format!("two graphs of this program are called \"{name}\": rename one");
+            return Err(Failure::new(Exit::Failed, what));
+        }
+        let graph = known.flags(clap::Command::new(name.clone()));
+        let taken = graph.get_arguments().flat_map(names);
+        if let Some(taken) = taken.into_iter().find(|name| ours.contains(name)) {
+            let what = format!(
+                "graph \"{name}\" has a flag \"{taken}\", which every run has already: rename it"
+            );
+            return Err(Failure::new(Exit::Failed, what));
+        }
+        graphs.push(StartArgs::augment_args(graph));
+    }
+    command = command.mut_subcommand("run", |run| {
+        // The name of an unknown graph is taken too, to be refused with the list of known ones.
+        run.subcommands(graphs)
+            .allow_external_subcommands(true)
+            .subcommand_value_name("GRAPH")
+    });
+    Ok(command)
+}
+
+fn names(flag: &clap::Arg) -> Vec<String> {
+    let long = flag.get_long().map(str::to_owned);
+    long.into_iter()
+        .chain([flag.get_id().to_string()])
+        .collect()
+}
+
+impl Shell {
+    /// A graph by name.
+    pub(super) fn graph(&self, name: &str) -> Result<Arc<dyn Known>, Failure> {
+        self.find(name).ok_or_else(|| self.no_graph(Some(name)))
+    }
+
+    /// A graph by name, if this program has it.
+    pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Known>> {
+        let mut known = self.entries.iter().filter_map(|entry| entry.known().ok());
+        known.find(|known| known.view().name == name).cloned()
+    }
+
+    fn no_graph(&self, name: Option<&str>) -> Failure {
+        let known = self.entries.iter().filter_map(|entry| entry.known().ok());
+        let known: Vec<_> = known.map(|known| known.view().name.as_str()).collect();
+        let known = match known.as_slice() {
+            [] => "this program has none".to_owned(),
+            known => format!("this program has {}", known.join(", ")),
+        };
+        let what = match name {
+            Some(name) => format!("there is no graph \"{name}\"; {known}"),
+            None => format!("which graph? {known}"),
+        };
+        Failure::usage(what).next(format!("{} graphs", self.program))
+    }
+
+    /// A command of this program over this store, as it can be typed.
+    pub(super) fn again(&self, words: &str) -> String {
+        match &self.globals.store {
+            Some(store) => {
+                let store = quoted(&store.to_string_lossy());
+                format!("{} --store {store} {words}", self.program)
+            }
+            None => format!("{} {words}", self.program),
+        }
+    }
+
+    /// Whether the store is gone with this process.
+    pub(super) fn in_memory(&self) -> bool {
+        self.place() == Path::new("memory")
+    }
+
+    fn place(&self) -> PathBuf {
+        let named = self.globals.store.clone();
+        let named = named.or_else(|| env::var_os("MILEPOST_STORE").map(PathBuf::from));
+        let named = named.filter(|path| !path.as_os_str().is_empty());
+        named.unwrap_or_else(|| PathBuf::from(STORE))
+    }
+
+    /// Opens the store, and makes it where it is not there.
+    pub(super) fn store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        if self.in_memory() {
+            return Ok(Arc::new(MemoryStore::new()));
+        }
+        let place = self.place();
+        if place.is_dir() && !is_store(&place) && !is_empty(&place) {
+            let what = format!(
+                "{} is a folder of other things, and no store",
+                place.display()
+            );
+            return Err(Failure::usage(what).next("name another folder with --store"));
+        }
+        match SledStore::open(&place) {
+            Ok(store) => Ok(Arc::new(store)),
+            // Nothing has run yet: it is the place that is wrong.
+            Err(error @ StoreError::Io { .. }) => Err(Failure::usage(error.to_string())
+                .next("name a folder that can be written with --store, or --store memory")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a store that must be there.
+    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        let place = self.place();
+        if !self.in_memory() && !place.exists() {
+            let what = format!("there is no store at {} yet", place.display());
+            return Err(Failure::usage(what).next(self.again("run GRAPH")));
+        }
+        self.store()
+    }
+}
+
+fn is_store(place: &Path) -> bool {
+    place.join("holder").exists() || place.join("db").exists()
+}
+
+fn is_empty(place: &Path) -> bool {
+    std::fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// What the library traces, on the error channel: warnings, or what MILEPOST_LOG asks for.
+fn watch() {
+    let asked = env::var("MILEPOST_LOG").unwrap_or_else(|_| "warn".to_owned());
+    // A second command in one process keeps what the first has set.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(asked))
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it gave no reason".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("a-b/c.d"), "a-b/c.d");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}
