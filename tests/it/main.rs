@@ -6,9 +6,13 @@
 pub mod graphs;
 
 mod engine_cases;
+mod engine_trouble;
+mod graph_checks;
+mod graph_orders;
 #[cfg(feature = "graphs")]
 mod research;
 mod run_events;
+mod run_schema;
 mod run_stop;
 mod smoke;
 mod store_conformance;
@@ -22,3 +26,4 @@ mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
 mod support;
+mod ui;
