@@ -360,7 +360,7 @@ async fn turn(shelf: Snapshot<Shelf>, _: Context) -> Result<(ShelfUpdate, Way), 
     if turn == 1 {
         update = update.big(text(1, 100 << 10));
     }
-    if turn % 3 == 0 {
+    if turn.is_multiple_of(3) {
         update = update.passing(Some(turn));
     }
     // Past the reducer: while sealed segments exist, and right before and after a base.
@@ -380,12 +380,16 @@ async fn turn(shelf: Snapshot<Shelf>, _: Context) -> Result<(ShelfUpdate, Way), 
             )
         }
         52 => update = update.overwrite(Shelf::LONGEST, "short".into()),
-        63 | 64 | 65 => {
+        63..=65 => {
             update = update.overwrite(Shelf::LIST, (0..turn).map(|n| text(n, 5_000)).collect())
         }
         _ => {}
     }
-    let way = if turn % 17 == 0 { Way::Out } else { Way::On };
+    let way = if turn.is_multiple_of(17) {
+        Way::Out
+    } else {
+        Way::On
+    };
     Ok((update, way))
 }
 
