@@ -170,8 +170,8 @@ fn a_node_of_another_graph_is_refused() {
     let foreign = "a node of another graph was used: a node belongs to the builder that made it";
     let mut other = Graph::<Doc>::builder("other");
     let (node, worker) = (other.node("a", nothing), other.worker("w", work));
-    type Use = Box<dyn Fn(&mut milepost::Builder<Doc>)>;
-    let uses: [Use; 7] = [
+    type Use<'u> = Box<dyn Fn(&mut milepost::Builder<Doc>) + 'u>;
+    let uses: [Use<'_>; 7] = [
         Box::new(|g| g.start(node)),
         Box::new(|g| g.start(worker.each(|_| vec![1]))),
         Box::new(|g| g.edge(node, End)),
