@@ -16,10 +16,14 @@ mod cli_errors;
 mod data_path;
 mod engine_cases;
 mod pictures;
+mod engine_trouble;
+mod graph_checks;
+mod graph_orders;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
 mod run_events;
+mod run_schema;
 mod run_stop;
 #[cfg(feature = "sled")]
 mod smoke;
