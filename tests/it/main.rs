@@ -15,10 +15,10 @@ mod cli_crash;
 mod cli_errors;
 mod data_path;
 mod engine_cases;
-mod pictures;
 mod engine_trouble;
 mod graph_checks;
 mod graph_orders;
+mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
