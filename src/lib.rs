@@ -127,7 +127,7 @@ pub mod store;
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge};
 pub use graph::{
     BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind, NodeRef,
-    NodeView, Place, Point, Problem, Target, Wiring, WorkerRef,
+    NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId,

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::check;
 use super::compiled::{Choose, Entry, Graph, Out, Tolerate};
 use super::error::{BuildError, Problem};
-use super::target::{At, Dest, IntoTarget, NodeRef, Place, Target, WorkerRef};
+use super::target::{At, Dest, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
 use super::view::NodeKind;
 use crate::ids::NodeName;
 use crate::node::{
@@ -63,6 +63,10 @@ impl<S: State> Builder<S> {
 
     /// Adds a node: an async function of a snapshot and a context that returns an update, or an
     /// update with an exit.
+    ///
+    /// A closure that holds something clones it for each call, since a call may outlive it:
+    /// `move |state, cx| { let client = client.clone(); async move { .. } }`. A struct that
+    /// implements [`Node`] holds it without that: see [`object`](Self::object).
     pub fn node<F, Fut, R>(&mut self, name: impl AsRef<str>, node: F) -> NodeRef<S, R::Exits>
     where
         F: Fn(Snapshot<S>, Context) -> Fut + Send + Sync + 'static,
@@ -135,7 +139,7 @@ impl<S: State> Builder<S> {
 
     /// Leads from a node without exits to a target. Out of a worker, the edge is taken once, after
     /// all its tasks.
-    pub fn edge(&mut self, from: impl Place<S, Exits = ()>, to: impl IntoTarget<S>) {
+    pub fn edge(&mut self, from: impl OneWay<S>, to: impl IntoTarget<S>) {
         let target = self.target(to.into_target());
         self.leave(from.at(), Out::Edge(target));
     }
@@ -161,7 +165,7 @@ impl<S: State> Builder<S> {
     /// commit: no crash and no new program makes it answer again for the same superstep.
     pub fn branch<E: Exits>(
         &mut self,
-        from: impl Place<S, Exits = ()>,
+        from: impl OneWay<S>,
         choose: impl Fn(&S) -> Result<E, NodeError> + Send + Sync + 'static,
         to: impl Fn(E) -> Target<S>,
     ) {

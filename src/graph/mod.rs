@@ -15,5 +15,5 @@ pub use compiled::Graph;
 pub(crate) use compiled::{Compiled, Out};
 pub use error::{BuildError, Problem};
 pub(crate) use target::Dest;
-pub use target::{End, IntoTarget, NodeRef, Place, Target, WorkerRef};
+pub use target::{End, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
 pub use view::{EdgeView, FieldView, GraphView, NodeKind, NodeView, Point};

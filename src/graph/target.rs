@@ -89,6 +89,17 @@ pub trait Place<S>: Copy + sealed::Sealed {
     fn at(&self) -> At;
 }
 
+/// A node or a worker with one way out: a place that a plain edge can leave.
+#[diagnostic::on_unimplemented(
+    message = "an edge cannot leave `{Self}`: it has several exits, or is no place of a `{S}` graph",
+    label = "this has several exits, or belongs to another state",
+    note = "lead each exit of a node somewhere with `wire(node, |exit| match exit {{ .. }})`"
+)]
+pub trait OneWay<S>: Place<S, Exits = ()> {}
+
+impl<S> OneWay<S> for NodeRef<S, ()> {}
+impl<S, P> OneWay<S> for WorkerRef<S, P, ()> {}
+
 mod sealed {
     pub trait Sealed {}
 }

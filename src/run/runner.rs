@@ -391,14 +391,12 @@ impl<S: State> Runner<S> {
             .zip(recorded_seqs)
             .collect();
         let open = !position.frontier.is_empty();
+        // A thread that is still running, and was not given back, was left by a process that died.
+        let died = head.status == Status::Running && !log.claimed().given_back;
         let mut handle = self.handle(thread, run, position, Some(log), listener);
         handle.recorded = recorded;
         if open {
-            let mut takeover = 0;
-            // A thread that is still running was left by a process that died.
-            if head.status == Status::Running {
-                takeover = takeovers + 1;
-            }
+            let takeover = if died { takeovers + 1 } else { 0 };
             if takeover > self.options.poison_limit {
                 let error = RunError::Poison {
                     thread: thread.clone(),

@@ -129,6 +129,9 @@ pub struct Claim {
     pub head: Option<Head>,
     /// The seq that the next record gets.
     pub next: Seq,
+    /// Whether the last holder gave the thread back, or was replaced, in the life of this store. If
+    /// not, and the thread still says that it is running, its holder died.
+    pub given_back: bool,
 }
 
 /// How a thread stands: one row, rewritten with every write that changes it.

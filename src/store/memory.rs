@@ -83,6 +83,8 @@ impl CheckpointStore for MemoryStore {
             epoch: log.epoch,
             head: log.head.clone(),
             next: log.last.next(),
+            // What is in memory has not outlived its holder's process.
+            given_back: true,
         })
     }
 

@@ -67,6 +67,24 @@ pub(super) async fn a_held_thread_is_busy_until_it_is_released(store: Subject) -
     Ok(())
 }
 
+pub(super) async fn a_claim_says_that_the_thread_was_given_back(store: Subject) -> Verdict {
+    let id = thread("given back");
+    let mut pen = Pen::begin(&*store, &id).await?;
+    pen.add(vec![commit(1, vec![])]).await?;
+    pen.done();
+    let claim = store.claim(&id, Take::IfFree).await.map_err(told)?;
+    ensure!(
+        claim.given_back,
+        "a thread that its holder released counts as left by a dead one"
+    );
+    let claim = store.claim(&id, Take::Replace).await.map_err(told)?;
+    ensure!(
+        claim.given_back,
+        "a thread whose holder was replaced counts as left by a dead one"
+    );
+    Ok(())
+}
+
 pub(super) async fn a_replaced_writer_is_fenced_off(store: Subject) -> Verdict {
     let id = thread("replaced");
     let mut old = Pen::begin(&*store, &id).await?;

@@ -61,6 +61,7 @@ const CHECKS: &[(&str, Check)] = checks![
     claims::a_claim_stores_nothing,
     claims::every_claim_has_a_higher_epoch,
     claims::a_held_thread_is_busy_until_it_is_released,
+    claims::a_claim_says_that_the_thread_was_given_back,
     claims::a_replaced_writer_is_fenced_off,
     claims::a_release_with_an_old_epoch_does_nothing,
     claims::a_write_without_a_claim_is_fenced_off,

@@ -1,7 +1,9 @@
 //! Who holds which thread, and the epochs that no write has stored yet.
 //!
 //! A claim costs no sync: epochs are stored with the writes that use them. A thread is listed here
-//! while it is held, or while an epoch was given out that the store does not know.
+//! while it is held, while an epoch was given out that the store does not know, or after it was
+//! given back in the middle of its run: what is running and not listed was left by a process that
+//! died.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,21 +23,34 @@ struct Held {
     held: bool,
     /// Whether the store knows the epoch.
     stored: bool,
+    /// Whether what was last written says that the thread is running.
+    running: bool,
+}
+
+impl Held {
+    /// Whether nothing would be forgotten with this: an epoch that the store knows, of a thread
+    /// that nobody holds, and whose status says by itself that it was given back.
+    fn is_spent(&self) -> bool {
+        self.stored && !self.held && !self.running
+    }
 }
 
 impl Claims {
-    /// Takes a thread whose last stored epoch is this.
+    /// Takes a thread whose last stored epoch is this. Says also whether it was listed.
     pub(super) fn take(
         &self,
         thread: &ThreadId,
         stored: Epoch,
         how: Take,
-    ) -> Result<Epoch, StoreError> {
+    ) -> Result<(Epoch, bool), StoreError> {
         let mut claims = self.lock();
-        let held = claims.entry(ThreadKey::of(thread)).or_insert(Held {
+        let key = ThreadKey::of(thread);
+        let listed = claims.contains_key(&key);
+        let held = claims.entry(key).or_insert(Held {
             epoch: stored,
             held: false,
             stored: false,
+            running: false,
         });
         if held.held && how == Take::IfFree {
             return Err(StoreError::Busy {
@@ -46,8 +61,9 @@ impl Claims {
             epoch: held.epoch.max(stored).next(),
             held: true,
             stored: false,
+            running: held.running,
         };
-        Ok(held.epoch)
+        Ok((held.epoch, listed))
     }
 
     /// Gives a thread back, if the epoch is still the holder's.
@@ -58,7 +74,7 @@ impl Claims {
             && held.epoch == epoch
         {
             held.held = false;
-            if held.stored {
+            if held.is_spent() {
                 claims.remove(&key);
             }
         }
@@ -71,14 +87,15 @@ impl Claims {
             .map_or(stored, |held| held.epoch.max(stored))
     }
 
-    /// Takes note that the store knows this epoch now.
-    pub(super) fn note(&self, thread: ThreadKey, epoch: Epoch) {
+    /// Takes note that the store knows this epoch now, and whether the thread runs.
+    pub(super) fn note(&self, thread: ThreadKey, epoch: Epoch, running: bool) {
         let mut claims = self.lock();
         if let Some(held) = claims.get_mut(&thread)
             && held.epoch == epoch
         {
             held.stored = true;
-            if !held.held {
+            held.running = running;
+            if held.is_spent() {
                 claims.remove(&thread);
             }
         }

@@ -33,6 +33,7 @@ use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, 
 use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment};
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
+use super::record::Status;
 use super::rows::{HeadRow, NameRow, NamedRun};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 
@@ -209,8 +210,10 @@ impl CheckpointStore for SledStore {
         self.read(|view| {
             let row = view.standing(thread)?;
             let stored = row.as_ref().map(|row| row.epoch).unwrap_or_default();
+            let (epoch, given_back) = shared.claims.take(thread, stored, how)?;
             Ok(Claim {
-                epoch: shared.claims.take(thread, stored, how)?,
+                epoch,
+                given_back,
                 next: row.as_ref().map_or(Seq::new(1), |row| row.next),
                 head: row.map(|row| row.head),
             })
@@ -290,6 +293,7 @@ fn encode(write: Write) -> Result<Append, StoreError> {
     };
     let key = ThreadKey::of(&write.thread);
     let next = after(&write);
+    let running = write.head.status == Status::Running;
     let mut rows = Vec::new();
     let mut seq = write.first;
     for record in &write.records {
@@ -329,6 +333,7 @@ fn encode(write: Write) -> Result<Append, StoreError> {
         key,
         head: head.head.seq,
         next,
+        running,
         rows,
         name,
         segments,

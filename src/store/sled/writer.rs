@@ -104,6 +104,8 @@ pub(super) struct Append {
     /// How the thread stands afterwards.
     pub(super) head: Seq,
     pub(super) next: Seq,
+    /// Whether it runs afterwards.
+    pub(super) running: bool,
     /// Records, head row, run row.
     pub(super) rows: Vec<Row>,
     /// The name row, for a thread without a log.
@@ -186,7 +188,9 @@ fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
     });
     if done.is_ok() {
         for (append, _) in &admitted {
-            shared.claims.note(append.key, append.asks.epoch);
+            shared
+                .claims
+                .note(append.key, append.asks.epoch, append.running);
         }
     }
     let told = done.map_err(|error| shared.fail(&error));
@@ -265,7 +269,8 @@ fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), Sto
             // A damaged head hides its epoch; such a thread can still be deleted.
             let stored = shared.view().head_row(thread).ok().flatten();
             let epoch = stored.map(|row| row.epoch).unwrap_or_default();
-            taken.push((thread, shared.claims.take(thread, epoch, Take::IfFree)?));
+            let (epoch, _) = shared.claims.take(thread, epoch, Take::IfFree)?;
+            taken.push((thread, epoch));
         }
         let Some(batch) = upkeep::plan(shared.view(), what)? else {
             return Ok(());
