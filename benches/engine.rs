@@ -51,6 +51,9 @@ const ALL: &[(&str, &str, usize)] = &[
     ("seq", "mem", 100_000),
 ];
 
+/// What a message is made of.
+const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
+
 /// A counter and a short list.
 #[derive(Clone, Debug, Default, State)]
 struct Small {
@@ -355,11 +358,9 @@ fn cycle(steps: i64) -> Outcome<Graph<Small>> {
 /// same as in the programs of the rivals.
 fn message(number: usize) -> String {
     let mut text = format!("message {number:06} ");
-    for letter in ('a'..='z').cycle() {
-        if text.len() >= MESSAGE_BYTES {
-            break;
-        }
-        text.push(letter);
+    while text.len() < MESSAGE_BYTES {
+        let place = text.len() % LETTERS.len();
+        text.push(char::from(LETTERS[place]));
     }
     text
 }

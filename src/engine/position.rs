@@ -72,5 +72,6 @@ pub(crate) enum Ended {
 /// The outcomes of all tasks of a superstep, in merge order. One task is the common case.
 pub(crate) enum Outcomes<U> {
     One(Outcome<U>),
-    Many(Vec<Outcome<U>>),
+    /// Of each task its update, and by which way it was left.
+    Many(Vec<U>, Vec<Ended>),
 }

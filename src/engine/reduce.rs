@@ -55,13 +55,7 @@ pub(crate) fn reduce<S: State>(
             reduce_states(&mut state, std::slice::from_mut(&mut update)),
             Ends::One(ended),
         ),
-        Outcomes::Many(all) => {
-            let mut updates = Vec::with_capacity(all.len());
-            let mut ended = Vec::with_capacity(all.len());
-            for outcome in all {
-                updates.push(outcome.update);
-                ended.push(outcome.ended);
-            }
+        Outcomes::Many(mut updates, ended) => {
             (reduce_states(&mut state, &mut updates), Ends::Many(ended))
         }
     };

@@ -207,14 +207,49 @@ impl<'g, S: State> Ways<'g, S> {
     /// Leaves the workers that were fanned out to over nothing: each once, and only if no other
     /// edge has given it tasks, after which it will be left anyway. Leaving one may add another.
     fn leave_empty_fans(&mut self) -> Result<(), RouteFault> {
-        let mut place = 0;
-        while let Some(worker) = self.empty.get(place).copied() {
-            place += 1;
+        let mut left = 0;
+        while left < self.empty.len() {
+            // One that another of them may still give tasks to waits for it.
+            let waiting = &self.empty[left..];
+            let free = waiting.iter().position(|worker| {
+                let others = waiting.iter().filter(|other| *other != worker);
+                !others.into_iter().any(|other| self.feeds(*other, *worker))
+            });
+            self.empty.swap(left, left + free.unwrap_or(0));
+            let worker = self.empty[left];
+            left += 1;
             if !self.next.iter().any(|task| task.node == worker) {
                 self.leave(worker, std::iter::empty())?;
             }
         }
         Ok(())
+    }
+
+    /// Whether leaving a worker can lead to tasks of another, over workers without any.
+    fn feeds(&self, from: u32, to: u32) -> bool {
+        let mut open = vec![from];
+        let mut seen = vec![from];
+        while let Some(worker) = open.pop() {
+            let entry = self.graph.node(worker);
+            let ways: &[u32] = match &entry.out {
+                Some(Out::Edge(target)) => std::slice::from_ref(target),
+                Some(Out::Branch { targets, .. }) => targets,
+                Some(Out::Exits(_)) | None => &[],
+            };
+            for target in ways.iter().chain(&entry.empty) {
+                for dest in self.graph.target(*target) {
+                    match dest {
+                        Dest::Each(next, _) if *next == to => return true,
+                        Dest::Each(next, _) if !seen.contains(next) => {
+                            seen.push(*next);
+                            open.push(*next);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// Leaves a node after its task, or a worker after all its tasks.

@@ -118,9 +118,7 @@ impl<S: State> Builder<S> {
         tolerate: impl Fn(&P, &NodeError) -> S::Update + Send + Sync + 'static,
     ) {
         let tolerate: Tolerate<S> = Arc::new(move |payload, error| {
-            payload
-                .downcast_ref::<P>()
-                .map(|payload| tolerate(payload, error))
+            payload.get::<P>().map(|payload| tolerate(payload, error))
         });
         if let Some(entry) = self.entry(worker.at) {
             entry.tolerate = Some(tolerate);

@@ -169,12 +169,7 @@ impl<S: State, P: Send + Sync + 'static, E> WorkerRef<S, P, E> {
     /// frontier; updates are merged in their order. No payload: the worker's own edge is taken at
     /// once, with nothing merged.
     pub fn each(self, split: impl Fn(&S) -> Vec<P> + Send + Sync + 'static) -> Target<S> {
-        let split: Split<S> = Arc::new(move |state| {
-            split(state)
-                .into_iter()
-                .map(|payload| Arc::new(payload) as Payload)
-                .collect()
-        });
+        let split: Split<S> = Arc::new(move |state| Payload::all(split(state)));
         Target {
             dests: vec![(Some(self.at.builder), Dest::Each(self.at.node, split))],
         }

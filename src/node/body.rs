@@ -71,8 +71,31 @@ pub(crate) struct Returned<U> {
 /// What a call of a body gives.
 pub(crate) type Call<U> = BoxFuture<'static, Result<Returned<U>, NodeError>>;
 
-/// A worker's payload, typed inside.
-pub(crate) type Payload = Arc<dyn Any + Send + Sync>;
+/// A worker's payload, typed inside. All payloads of one fan-out lie in one list, so that one of a
+/// thousand tasks costs no allocation for it.
+#[derive(Clone)]
+pub(crate) struct Payload {
+    list: Arc<dyn Any + Send + Sync>,
+    place: usize,
+}
+
+impl Payload {
+    /// The payloads of one fan-out.
+    pub(crate) fn all<P: Send + Sync + 'static>(list: Vec<P>) -> Vec<Self> {
+        let count = list.len();
+        let list: Arc<dyn Any + Send + Sync> = Arc::new(list);
+        let one = |place| Self {
+            list: Arc::clone(&list),
+            place,
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// The payload, if it is of this type.
+    pub(crate) fn get<P: 'static>(&self) -> Option<&P> {
+        self.list.downcast_ref::<Vec<P>>()?.get(self.place)
+    }
+}
 
 /// A node as the driver sees it.
 pub(crate) trait Body<S: State>: Send + Sync {
@@ -125,7 +148,7 @@ where
     R: IntoOutput<S>,
 {
     fn call(&self, payload: Option<&Payload>, state: Snapshot<S>, cx: Context) -> Call<S::Update> {
-        let Some(payload) = payload.and_then(|payload| payload.downcast_ref::<P>()) else {
+        let Some(payload) = payload.and_then(Payload::get::<P>) else {
             let error = NodeError::invalid("a worker was started without its payload");
             return Box::pin(std::future::ready(Err(error)));
         };
@@ -147,16 +170,17 @@ pub(crate) struct PayloadCodec {
 impl PayloadCodec {
     pub(crate) fn of<P: Serialize + DeserializeOwned + Send + Sync + 'static>() -> Self {
         fn typed<P: 'static>(payload: &Payload) -> Result<&P, CodecError> {
-            payload
-                .downcast_ref::<P>()
-                .ok_or_else(|| CodecError::Encode {
-                    reason: format!("the payload is no {}", std::any::type_name::<P>()),
-                })
+            payload.get::<P>().ok_or_else(|| CodecError::Encode {
+                reason: format!("the payload is no {}", std::any::type_name::<P>()),
+            })
         }
         Self {
             type_name: std::any::type_name::<P>(),
             encode: |payload| Codec::MessagePack.encode(typed::<P>(payload)?),
-            decode: |bytes| Ok(Arc::new(Codec::MessagePack.decode::<P>(bytes)?) as Payload),
+            decode: |bytes| {
+                let list = Arc::new(vec![Codec::MessagePack.decode::<P>(bytes)?]);
+                Ok(Payload { list, place: 0 })
+            },
             check: |payload| Codec::MessagePack.check(typed::<P>(payload)?),
             shape: crate::state::shape_of::<P>,
         }

@@ -14,7 +14,7 @@ use crate::node::NodeError;
 use crate::policy::{Attempt, now_ms};
 use crate::state::{AnyField, MergeFault, ReduceFault, State};
 use crate::store::{
-    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Status, StoredEdge, StoredError,
+    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoredEdge, StoredError,
 };
 
 /// A task that ended well: its place, its outcome, its tries.
@@ -87,8 +87,10 @@ impl<S: State> Run<S> {
                 .collect();
             kept.by_value = record::by_value::<S>(recorded.iter().map(|(_, end)| &end.update));
         }
-        let outcomes = recorded.into_iter().map(|(_, outcome)| outcome).collect();
-        self.close(superstep, Outcomes::Many(outcomes), kept).await
+        let outcomes = recorded.into_iter();
+        let (updates, ended) = outcomes.map(|(_, end)| (end.update, end.ended)).unzip();
+        self.close(superstep, Outcomes::Many(updates, ended), kept)
+            .await
     }
 
     /// Decides again on the way out of a superstep that is merged.
@@ -175,10 +177,9 @@ impl<S: State> Run<S> {
         }
         let tables = self.shared.graph.tables();
         let edges = record::edges(tables, taken);
-        let inline = match kept.outcomes.first() {
-            Some(OutcomeRef::Inline(outcome)) => Some(outcome.clone()),
-            _ => None,
-        };
+        // What is written is copied only for somebody who is told of it afterwards.
+        let listened = self.shared.port.listener.is_some();
+        let mut told = None;
         let mut seq = None;
         if let Some(log) = &mut self.log {
             let check = self.options.check_round_trip;
@@ -196,23 +197,28 @@ impl<S: State> Run<S> {
                     self.stage = Stage::At(position);
                     self.over = true;
                     let error = self.unstorable(step, origin.to_owned(), fault);
-                    return Err(self.broke(inline, step, error).await);
+                    return Err(self.broke(inline(kept.outcomes), step, error).await);
                 }
             };
+            if listened {
+                told = Some((kept.outcomes.clone(), edges.clone()));
+            }
+            for outcome in &kept.outcomes {
+                if let OutcomeRef::Inline(outcome) = outcome {
+                    outcome.changes.iter().for_each(|change| log.touch(change));
+                }
+            }
             let commit = CommitRecord {
                 step,
                 at_ms: now_ms(),
                 outcomes: kept.outcomes,
                 values,
-                edges: edges.clone(),
+                edges,
                 frontier,
                 joins: Vec::new(),
                 timers: Vec::new(),
                 status,
             };
-            for change in inline.iter().flat_map(|outcome| &outcome.changes) {
-                log.touch(change);
-            }
             let span = tracing::debug_span!("commit", step, seq = tracing::field::Empty);
             let state = std::sync::Arc::clone(&position.state);
             self.stage = Stage::At(position);
@@ -224,19 +230,26 @@ impl<S: State> Run<S> {
                     seq = Some(at);
                 }
                 Err(Written::Store(error)) => return Err(error.into()),
-                Err(Written::Unstorable(fault)) => {
+                Err(Written::Unstorable(fault, record)) => {
                     let error = self.unstorable(step, "the state".to_owned(), fault);
-                    return Err(self.broke(inline, step, error).await);
+                    let outcome = match *record {
+                        Record::Commit(commit) => inline(commit.outcomes),
+                        _ => None,
+                    };
+                    return Err(self.broke(outcome, step, error).await);
                 }
             }
             self.over = false;
         } else {
+            told = Some((kept.outcomes, edges));
             self.stage = Stage::At(position);
         }
-        if let Some(outcome) = &inline {
-            self.report_finished(seq, outcome);
+        if let Some((outcomes, edges)) = told {
+            if let Some(outcome) = inline(outcomes) {
+                self.report_finished(seq, &outcome);
+            }
+            self.report_committed(seq, step, &edges, status);
         }
-        self.report_committed(seq, step, &edges, status);
         Ok(self.progress(step, status))
     }
 
@@ -281,7 +294,11 @@ impl<S: State> Run<S> {
             && !records.is_empty()
         {
             self.over = true;
-            let at = log.outcomes(records.clone()).await?;
+            let told = match &self.shared.port.listener {
+                Some(_) => records.clone(),
+                None => Vec::new(),
+            };
+            let at = log.outcomes(std::mem::replace(&mut records, told)).await?;
             self.over = false;
             seqs = places.into_iter().zip(at.get()..).collect();
             first = Some(at.get());

@@ -129,10 +129,13 @@ impl<S: State> Shared<S> {
 
     /// Whether a task can be called directly: no policy, no layer, nothing to time or to trace.
     pub(crate) fn plain(&self, node: u32) -> bool {
-        !self.timed
-            && self.limit.is_none()
-            && self.layers[node as usize].is_none()
-            && !tracing::enabled!(tracing::Level::DEBUG)
+        self.bare(node) && !tracing::enabled!(tracing::Level::DEBUG)
+    }
+
+    /// The same, whatever is traced.
+    #[inline]
+    pub(crate) fn bare(&self, node: u32) -> bool {
+        !self.timed && self.limit.is_none() && self.layers[node as usize].is_none()
     }
 
     /// Calls a body once. A panic on the way to its future is its error.
@@ -351,6 +354,8 @@ pub(crate) struct Queue<S: State> {
     scene: Scene<S>,
     jobs: Vec<Job>,
     next: AtomicUsize,
+    /// How many runners are still to be started; each starts the next one.
+    runners: AtomicUsize,
     /// Set when nothing more may start: a task failed, or the run stops.
     closed: Cancel,
     /// Asked when what still runs is to be dropped.
@@ -379,10 +384,24 @@ impl Job {
 /// Ends of tasks, by place.
 pub(crate) type Ends<U> = Vec<(usize, TaskEnd<U>)>;
 
+/// What has become of the next task.
+pub(crate) enum Drawn<U> {
+    /// It has ended.
+    Ended(usize, TaskEnd<U>),
+    /// It waits for something, in a task of its own.
+    Waits,
+    /// There is none that may start.
+    Nothing,
+}
+
+type Sender<S> = mpsc::UnboundedSender<Ends<<S as State>::Update>>;
+
 /// The running tasks of a superstep. Dropping it drops the tasks.
 pub(crate) struct Crowd<S: State> {
     queue: Arc<Queue<S>>,
     ends: mpsc::UnboundedReceiver<Ends<S::Update>>,
+    /// The driver's own, until it only collects.
+    sender: Option<Sender<S>>,
 }
 
 impl<S: State> Drop for Crowd<S> {
@@ -403,13 +422,31 @@ impl<S: State> Crowd<S> {
             scene,
             jobs,
             next: AtomicUsize::new(0),
+            runners: AtomicUsize::new(runners),
             closed: Cancel::new(),
             cut: Cancel::new(),
         });
-        for _ in 0..runners {
-            tokio::spawn(Arc::clone(&queue).draw(sender.clone()));
+        queue.one_more(&sender);
+        Self {
+            queue,
+            ends,
+            sender: Some(sender),
         }
-        Self { queue, ends }
+    }
+
+    /// Runs the next task, as one of the runners: for a driver that has nothing to write meanwhile.
+    /// Tasks that never wait are so done before another thread has woken up.
+    #[inline]
+    pub(crate) fn draw(&self) -> Drawn<S::Update> {
+        match &self.sender {
+            Some(sender) => self.queue.draw_one(sender),
+            None => Drawn::Nothing,
+        }
+    }
+
+    /// Says that the driver only collects from now on.
+    pub(crate) fn drawn(&mut self) {
+        self.sender = None;
     }
 
     /// Lets nothing more start.
@@ -431,36 +468,64 @@ impl<S: State> Crowd<S> {
 type Waiting<U> = (BoxFuture<'static, TaskEnd<U>>, Option<Arc<AtomicBool>>);
 
 impl<S: State> Queue<S> {
-    async fn draw(self: Arc<Self>, sender: mpsc::UnboundedSender<Ends<S::Update>>) {
+    /// Starts one more runner, if there is to be one. Each is started by the one before it, so
+    /// that a superstep of short tasks wakes no thread that would find nothing to do.
+    fn one_more(self: &Arc<Self>, sender: &Sender<S>) {
+        let one_less = |left: usize| left.checked_sub(1);
+        let order = Ordering::Relaxed;
+        if self.runners.fetch_update(order, order, one_less).is_ok() {
+            tokio::spawn(Arc::clone(self).draw(sender.clone()));
+        }
+    }
+
+    async fn draw(self: Arc<Self>, sender: Sender<S>) {
+        if self.next.load(Ordering::Relaxed) < self.jobs.len() {
+            self.one_more(&sender);
+        }
         let mut done = Vec::new();
-        while !self.closed.is_cancelled() {
-            let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                break;
-            };
-            match self.begin(job) {
-                Ok(end) => {
-                    if end.result.is_err() {
-                        self.closed.cancel();
-                    }
-                    done.push((job.place, end));
-                    // Where ends are recorded, each is reported at once; else all together.
-                    if self.shared.timed {
-                        let _ = sender.send(std::mem::take(&mut done));
-                    }
-                }
-                Err((waiting, begun)) => {
-                    let finish =
-                        Arc::clone(&self).finish(job.place, waiting, begun, sender.clone());
-                    tokio::spawn(finish);
-                }
+        loop {
+            match self.draw_one(&sender) {
+                Drawn::Ended(place, end) => done.push((place, end)),
+                Drawn::Waits => {}
+                Drawn::Nothing => break,
             }
+            // Where ends are recorded, each is reported at once; else all together.
+            if self.shared.timed && !done.is_empty() {
+                let _ = sender.send(std::mem::take(&mut done));
+            }
+            tokio::task::coop::consume_budget().await;
         }
         if !done.is_empty() {
             let _ = sender.send(done);
         }
     }
 
+    /// Runs the next task to its end, or to where it waits for something.
+    #[inline]
+    fn draw_one(self: &Arc<Self>, sender: &Sender<S>) -> Drawn<S::Update> {
+        if self.closed.is_cancelled() {
+            return Drawn::Nothing;
+        }
+        let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+            return Drawn::Nothing;
+        };
+        match self.begin(job) {
+            Ok(end) => {
+                if end.result.is_err() {
+                    self.closed.cancel();
+                }
+                Drawn::Ended(job.place, end)
+            }
+            Err((waiting, begun)) => {
+                let finish = Arc::clone(self).finish(job.place, waiting, begun, sender.clone());
+                tokio::spawn(finish);
+                Drawn::Waits
+            }
+        }
+    }
+
     /// Starts a task; gives its end, or its future where it waits for something.
+    #[inline]
     fn begin(self: &Arc<Self>, job: &Job) -> Result<TaskEnd<S::Update>, Waiting<S::Update>> {
         let shared = &self.shared;
         if !shared.plain(job.node) {
@@ -511,7 +576,7 @@ impl<S: State> Queue<S> {
         place: usize,
         waiting: BoxFuture<'static, TaskEnd<S::Update>>,
         begun: Option<Arc<AtomicBool>>,
-        sender: mpsc::UnboundedSender<Ends<S::Update>>,
+        sender: Sender<S>,
     ) {
         // A task that waits for a permit when nothing more may start never starts.
         let unbegun = async {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::close::{Failed, failed_tasks};
-use super::execute::{Crowd, Job, Scene, Shared, TaskEnd, guarded};
+use super::execute::{Crowd, Drawn, Job, Scene, Shared, TaskEnd, guarded};
 use super::log::Log;
 use super::stop::{Stop, Why, after};
 use super::{Ended, Report, RunError, RunOptions};
@@ -370,8 +370,22 @@ impl<S: State> Run<S> {
             remaining: self.limit - self.executed,
         };
         let mut crowd = Crowd::start(Arc::clone(&self.shared), scene, jobs);
+        let Stage::Open(superstep) = &mut self.stage else {
+            unreachable!("the superstep is open")
+        };
+        superstep.recorded.reserve(todo.len());
         let mut failed = Vec::new();
         let mut failed_first = false;
+        while !self.shared.timed && !self.stop.inside() {
+            match crowd.draw() {
+                Drawn::Ended(place, end) => self.keep(place, end, &mut failed),
+                Drawn::Waits => {}
+                Drawn::Nothing => break,
+            }
+            tokio::task::coop::consume_budget().await;
+        }
+        crowd.drawn();
+        failed_first |= !failed.is_empty();
         let mut stopping: Option<(Why, Instant)> = None;
         loop {
             let grace = async {
@@ -458,13 +472,35 @@ impl<S: State> Run<S> {
         todo
     }
 
+    /// Takes the end of a task that is not written anywhere.
+    #[inline]
+    fn keep(&mut self, place: usize, end: TaskEnd<S::Update>, failed: &mut Vec<Failed>) {
+        let Stage::Open(superstep) = &mut self.stage else {
+            unreachable!("the superstep is open")
+        };
+        match end.result {
+            Ok(outcome) => superstep.recorded.push((place, outcome)),
+            Err(error) => {
+                let task = &superstep.tasks[place];
+                let path = self.shared.path(superstep.step, task.node, task.index);
+                failed.push((path, error, end.attempts));
+            }
+        }
+    }
+
     /// Takes ends of tasks: records what went well, and keeps what failed.
     async fn record(
         &mut self,
         ends: Vec<(usize, TaskEnd<S::Update>)>,
         failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
-        let Stage::Open(superstep) = &mut self.stage else {
+        if !self.shared.timed {
+            for (place, end) in ends {
+                self.keep(place, end, failed);
+            }
+            return Ok(());
+        }
+        let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
         let step = superstep.step;
@@ -474,24 +510,20 @@ impl<S: State> Run<S> {
                 Ok(outcome) => well.push((place, outcome, attempts)),
                 Err(error) => {
                     let task = &superstep.tasks[place];
-                    failed.push((
-                        self.shared.path(step, task.node, task.index),
-                        error,
-                        attempts,
-                    ));
+                    let path = self.shared.path(step, task.node, task.index);
+                    failed.push((path, error, attempts));
                 }
             }
         }
-        if self.shared.timed {
-            let seqs = self.write_outcomes(step, &well).await?;
-            self.recorded.extend(seqs);
-        }
+        let seqs = self.write_outcomes(step, &well).await?;
+        self.recorded.extend(seqs);
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
         };
+        let well = well.into_iter();
         superstep
             .recorded
-            .extend(well.into_iter().map(|(place, outcome, _)| (place, outcome)));
+            .extend(well.map(|(place, outcome, _)| (place, outcome)));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::record;
 use crate::engine::{Ended, Outcome, Position, Task, Via, reduce_states};
 use crate::graph::Compiled;
 use crate::ids::{Seq, ThreadId};
-use crate::state::State;
+use crate::state::{Layout, State};
 use crate::store::{
     BaseField, BaseRecord, BaseValue, CheckpointStore, CommitRecord, FieldRecord, Head,
     InputRecord, OutcomeRecord, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
@@ -69,7 +69,7 @@ pub(crate) async fn load<S: State>(
     };
     let replays = Seq::new(base.at) != at;
     let (schema_changed, reducers) = reader.compare(&schema, replays)?;
-    let mut state = reader.base(base).await?;
+    let mut state = reader.base(base, &reducers).await?;
     let mut segments = Segments::load::<S>(&base.fields);
 
     let mut from = Seq::new(base.at);
@@ -360,7 +360,7 @@ impl<S: State> Reader<'_, S> {
         Ok((changed, reducers))
     }
 
-    async fn base(&self, base: &BaseRecord) -> Result<S, RunError> {
+    async fn base(&self, base: &BaseRecord, reducers: &[OtherReducer]) -> Result<S, RunError> {
         let mut state = S::default();
         for field in S::fields() {
             let Some(stored) = base
@@ -374,6 +374,12 @@ impl<S: State> Reader<'_, S> {
             let fault = |why: crate::state::CodecError| {
                 self.mismatch(field.name(), why.to_string(), field.type_name().to_owned())
             };
+            let is_whole = field.reducer().layout == Layout::Whole;
+            let other = reducers.iter().find(|old| old.field == field.name());
+            if let (true, BaseValue::Items { .. }, Some(old)) = (is_whole, value, other) {
+                let (stored, program) = (old.stored.clone(), old.program.clone());
+                return Err(self.mismatch(old.field, stored, program));
+            }
             match value {
                 BaseValue::Whole(bytes) => field.decode_value(&mut state, bytes).map_err(fault)?,
                 BaseValue::Items {

@@ -9,7 +9,7 @@ use super::RunError;
 use super::base::Segments;
 use super::load::{self, Loaded};
 use super::options::Busy;
-use super::record::{self, Unstorable};
+use super::record::Unstorable;
 use super::stop::after;
 use crate::graph::Graph;
 use crate::ids::{Branch, RunId, Seq, ThreadId};
@@ -174,12 +174,15 @@ impl<S: State> Log<S> {
             records.push(Record::Schema(load::schema(self.graph.tables())));
             seq = seq.next();
         }
-        records.push(record);
         let mut base = self.head.as_ref().map_or(seq, |head| head.base);
         let mut segments = Vec::new();
         self.since_base += 1;
         if self.fresh || self.since_base >= self.base_every {
-            let (fields, fresh) = self.segments.cut(state).map_err(Written::Unstorable)?;
+            let (fields, fresh) = match self.segments.cut(state) {
+                Ok(cut) => cut,
+                Err(fault) => return Err(Written::Unstorable(fault, Box::new(record))),
+            };
+            records.push(record);
             records.push(Record::Base(BaseRecord {
                 at: seq.get(),
                 fields,
@@ -187,6 +190,8 @@ impl<S: State> Log<S> {
             segments = fresh;
             base = seq.next();
             self.since_base = 0;
+        } else {
+            records.push(record);
         }
         let now = now_ms();
         let view = &self.graph.tables().view;
@@ -322,18 +327,13 @@ impl<S: State> Log<S> {
 /// Why a boundary was not written.
 pub(crate) enum Written {
     Store(StoreError),
-    Unstorable(Unstorable),
+    /// With the record that was to be written.
+    Unstorable(Unstorable, Box<Record>),
 }
 
 impl From<StoreError> for Written {
     fn from(error: StoreError) -> Self {
         Written::Store(error)
-    }
-}
-
-impl From<record::Unstorable> for Written {
-    fn from(error: Unstorable) -> Self {
-        Written::Unstorable(error)
     }
 }
 

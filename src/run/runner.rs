@@ -343,7 +343,7 @@ impl<S: State> Runner<S> {
             seq = Some(match log.input(&run, record, &position.state).await {
                 Ok(seq) => seq,
                 Err(Written::Store(error)) => return Err(error.into()),
-                Err(Written::Unstorable(fault)) => return Err(encode("the input")(fault)),
+                Err(Written::Unstorable(fault, _)) => return Err(encode("the input")(fault)),
             });
         }
         let finished = position.frontier.is_empty();

@@ -6,16 +6,14 @@
 //! failure) is handed to the long way at the point where it stands. It decides nothing of its own:
 //! stops, limits, panics and fairness to other tasks are as there.
 
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use tokio::task::coop;
 
 use super::execute::Begun;
 use super::handle::{Progress, Run, Stage};
 use super::{Ended, RunError};
-use crate::engine::{
-    Outcomes, Planned, Reduced, RouteFault, Routed, Superstep, plan, reduce, route,
-};
+use crate::engine::{Outcomes, Planned, Reduced, RouteFault, Superstep, plan, reduce, route};
 use crate::ids::Step;
 use crate::node::{Call, NodeError};
 use crate::state::{MergeFault, State};
@@ -39,7 +37,7 @@ enum Left<S: State> {
 impl<S: State> Run<S> {
     /// Runs at most so many supersteps, as far as the short way leads; none if it leads nowhere.
     pub(super) async fn short(&mut self, most: u64) -> Option<Result<Progress, RunError>> {
-        if self.shared.timed || self.over || self.options.superstep_deadline.is_some() {
+        if self.over || self.options.superstep_deadline.is_some() {
             return None;
         }
         let until = self.executed.saturating_add(most);
@@ -55,25 +53,35 @@ impl<S: State> Run<S> {
     }
 
     fn poll_short(&mut self, until: u64, cx: &mut Context<'_>) -> Poll<Left<S>> {
-        loop {
-            // A run whose nodes never wait must let others run, too.
-            ready!(coop::poll_proceed(cx)).made_progress();
-            let Stage::At(position) = &self.stage else {
-                return Poll::Ready(Left::Long);
-            };
-            let [task] = position.frontier.as_slice() else {
-                return Poll::Ready(Left::Long);
-            };
-            if !position.recorded.is_empty()
-                || !self.shared.plain(task.node)
-                || self.executed >= self.limit
-                || self.stop.now().is_some()
-            {
+        // Asked here and not at each step: at the latest after a hundred steps, others have run and
+        // this is asked again.
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            return Poll::Ready(Left::Long);
+        }
+        let mut position = match std::mem::replace(&mut self.stage, Stage::Between) {
+            Stage::At(position) => position,
+            stage => {
+                self.stage = stage;
                 return Poll::Ready(Left::Long);
             }
-            let Stage::At(position) = std::mem::replace(&mut self.stage, Stage::Between) else {
-                unreachable!("it was just looked at")
-            };
+        };
+        loop {
+            // A run whose nodes never wait must let others run, too.
+            match coop::poll_proceed(cx) {
+                Poll::Ready(turn) => turn.made_progress(),
+                Poll::Pending => {
+                    self.stage = Stage::At(position);
+                    return Poll::Pending;
+                }
+            }
+            let fits = matches!(position.frontier.as_slice(), [task] if self.shared.bare(task.node))
+                && position.recorded.is_empty()
+                && self.executed < self.limit
+                && self.stop.now().is_none();
+            if !fits {
+                self.stage = Stage::At(position);
+                return Poll::Ready(Left::Long);
+            }
             let superstep = match plan(position) {
                 Planned::Run(superstep) => superstep,
                 Planned::Done(position) => {
@@ -98,21 +106,23 @@ impl<S: State> Run<S> {
                     return Poll::Ready(Left::Unmerged(superstep, fault));
                 }
             };
-            let position = match route(self.shared.graph.tables(), reduced, false) {
-                Ok(Routed { position, .. }) => position,
+            position = match route(self.shared.graph.tables(), reduced, false) {
+                Ok(routed) => routed.position,
                 Err((reduced, fault)) => return Poll::Ready(Left::Undecided(reduced, fault)),
             };
-            let (step, finished) = (position.step, position.frontier.is_empty());
-            self.stage = Stage::At(position);
             self.executed += 1;
-            if finished {
-                return Poll::Ready(Left::Done(Progress::Ended(Ended::Finished)));
-            }
-            if self.executed >= until {
-                return Poll::Ready(Left::Done(Progress::Committed(Step::new(step))));
-            }
+            let progress = if position.frontier.is_empty() {
+                Progress::Ended(Ended::Finished)
+            } else if self.executed >= until {
+                Progress::Committed(Step::new(position.step))
+            } else {
+                continue;
+            };
+            self.stage = Stage::At(position);
+            return Poll::Ready(Left::Done(progress));
         }
     }
+
     /// Begins the only task of a superstep.
     #[inline]
     fn begin_one(

@@ -46,6 +46,11 @@ impl Stop {
         }
     }
 
+    /// Whether to start nothing more inside a superstep.
+    pub(crate) fn inside(&self) -> bool {
+        self.now().is_some() || matches!(self.superstep, Some((end, _)) if Instant::now() >= end)
+    }
+
     /// Waits until it has to stop.
     pub(crate) async fn wait(&self) -> Why {
         let cancelled = async {

@@ -49,6 +49,7 @@ impl<T, U> Default for Change<T, U> {
 
 impl<T, U> Change<T, U> {
     /// Adds a value for the reducer; a second one does not replace the first.
+    #[inline]
     pub fn merge(&mut self, update: U) {
         self.merges = match std::mem::replace(&mut self.merges, Merges::None) {
             Merges::None => Merges::One(update),
@@ -77,6 +78,7 @@ impl<T, U> Change<T, U> {
     }
 
     /// Whether this changes nothing.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         matches!((&self.base, &self.merges), (Base::Keep, Merges::None))
     }

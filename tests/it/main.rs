@@ -15,11 +15,15 @@ mod cli_crash;
 mod cli_errors;
 mod data_path;
 mod engine_cases;
+mod engine_trouble;
+mod graph_checks;
+mod graph_orders;
 mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
 mod run_events;
+mod run_schema;
 mod run_stop;
 #[cfg(feature = "sled")]
 mod smoke;

@@ -67,6 +67,10 @@ impl Calls {
         self.0.lock().unwrap().get(name).copied().unwrap_or(0)
     }
 
+    pub(crate) fn forget(&self, name: &str) {
+        self.0.lock().unwrap().remove(name);
+    }
+
     pub(crate) fn all(&self) -> BTreeMap<String, u32> {
         self.0.lock().unwrap().clone()
     }

@@ -1,0 +1,27 @@
+//! Each exit of a node leads somewhere: a missing arm does not compile.
+
+use milepost::{Context, End, Exits, Graph, NodeError, Snapshot, State};
+
+#[derive(Clone, Default, State)]
+struct Chat {
+    n: u64,
+}
+
+#[derive(Clone, Copy, Exits)]
+enum Way {
+    On,
+    Out,
+}
+
+async fn choosing(_: Snapshot<Chat>, _: Context) -> Result<(ChatUpdate, Way), NodeError> {
+    Ok((Chat::update(), Way::On))
+}
+
+fn main() {
+    let mut g = Graph::<Chat>::builder("g");
+    let a = g.node("a", choosing);
+    g.start(a);
+    g.wire(a, |way| match way {
+        Way::Out => End.into(),
+    });
+}
