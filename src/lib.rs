@@ -154,3 +154,9 @@ pub mod plumbing {
         stage_field,
     };
 }
+
+/// The example in the README, as a test.
+#[cfg(all(doctest, feature = "sled"))]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

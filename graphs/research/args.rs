@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use milepost::cli::{Input, InputError};
 
+use super::library::{Library, Limits};
 use super::state::{ResearchState, ResearchStateUpdate};
 
 /// Answer a question from a folder of documents, with citations that were checked
@@ -59,20 +60,33 @@ impl Input for ResearchArgs {
     }
 }
 
-/// The flags of an example run: a question to the documents of this repository, or of `folder`.
+/// What the example asks the repository's own documents.
+const ASKED: &str = "What is a store? When is a finished node run again, what does a commit hold, \
+                     and how is a run resumed?";
+/// How many titles of other documents make a question.
+const TITLES: usize = 3;
+
+/// The flags of an example run: a question to the documents of this repository, or one made of the
+/// titles of the documents in `folder`.
 ///
 /// # Errors
-/// If no folder is given and this is not run inside the repository.
+/// If no folder is given and this is not run inside the repository, or the folder has no document.
 pub fn example(folder: Option<&Path>) -> Result<Vec<OsString>, InputError> {
-    let docs = match folder {
-        Some(folder) => folder.to_owned(),
-        None => own_docs().ok_or(
-            "the example reads the docs of the repository, and this is not run inside a clone: \
-             give a folder of documents with --docs FOLDER",
-        )?,
+    let (docs, query) = match folder {
+        Some(folder) => {
+            let library = Library::open(folder, &Limits::default())?;
+            let titles = library.documents().iter().take(TITLES);
+            let asked = titles.map(|document| format!("What is {}?", document.title));
+            (folder.to_owned(), asked.collect::<Vec<_>>().join(" "))
+        }
+        None => {
+            let docs = own_docs().ok_or(
+                "the example reads the docs of the repository, and this is not run inside a \
+                 clone: give a folder of documents with --docs FOLDER",
+            )?;
+            (docs, ASKED.to_owned())
+        }
     };
-    let query = "What is a store? When is a finished node run again, what does a commit hold, and \
-                 how is a run resumed?";
     Ok(vec![
         "--query".into(),
         query.into(),

@@ -48,6 +48,7 @@ pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, 
                 .filter(|(_, head)| head.status != Status::Finished)
                 .map(|(thread, _)| thread)
                 .collect();
+            open.sort();
             if open.is_empty() {
                 shell.out.say("Every thread is finished.");
                 return Ok(Exit::Done);
@@ -62,7 +63,6 @@ pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, 
                 let next = shell.again("resume THREAD, or resume --all");
                 return Err(Failure::usage(what).next(next));
             }
-            open.sort();
             open
         }
     };

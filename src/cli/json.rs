@@ -17,6 +17,9 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::{Codec, FieldUpdate};
 
+/// How deep a value may be.
+const MOST_LEVELS: usize = 120;
+
 /// One encoded value.
 pub(super) fn value(codec: u8, bytes: &[u8]) -> Value {
     match items(codec, bytes) {
@@ -36,6 +39,8 @@ pub(super) fn items(codec: u8, bytes: &[u8]) -> Value {
     let mut values = Vec::new();
     while !rest.is_empty() {
         let mut reader = rmp_serde::Deserializer::new(&mut rest);
+        // As deep as JSON readers go; deeper ones could exhaust the stack.
+        reader.set_max_depth(MOST_LEVELS);
         match Plain::deserialize(&mut reader) {
             Ok(Plain(value)) => values.push(value),
             Err(_) => return json!({"$undecodable": hex(bytes)}),

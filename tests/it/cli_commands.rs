@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -19,6 +20,12 @@ fn the_graphs_are_listed_and_drawn() {
     assert_eq!(values[1]["nodes"][0]["kind"], "planner");
     let dot = desk.run(&["dot", "research"]).exits(0).out;
     assert!(dot.starts_with("digraph \"research\" {"), "{dot}");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/research.dot");
+    assert_eq!(
+        dot,
+        fs::read_to_string(kept).unwrap(),
+        "draw docs/research.dot and .svg anew"
+    );
     let mermaid = desk.run(&["dot", "count", "--format", "mermaid"]).exits(0);
     assert!(mermaid.out.contains("flowchart"), "{}", mermaid.out);
     let value = desk.run(&["dot", "research", "--json"]).exits(0).value();
