@@ -95,7 +95,7 @@ pub(super) struct Probes {
     /// Write a line to FILE each time a node is run
     #[arg(long, value_name = "FILE")]
     pub(super) tally: Option<PathBuf>,
-    /// Wait this long before each node, so that one can watch
+    /// Wait this long after each node, so that one can watch
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) pace: Option<Duration>,
 }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use super::exit::Failure;
 use crate::{Call, Layer, Next, NodeError};
 
-/// Waits before each try, and writes it down.
+/// Writes each try down, and waits after it.
 pub(super) struct Probe {
     tally: Option<File>,
     pace: Option<Duration>,
@@ -37,14 +37,15 @@ impl Probe {
 #[async_trait]
 impl Layer for Probe {
     async fn call(&self, call: &Call, next: Next<'_>) -> Result<(), NodeError> {
-        if let Some(pace) = self.pace {
-            tokio::time::sleep(pace).await;
-        }
         if let Some(mut file) = self.tally.as_ref() {
             // One write a line: several processes and tasks may write at once.
             let line = format!("{}\n", call.task);
             file.write_all(line.as_bytes())?;
         }
-        next.run(call).await
+        let ended = next.run(call).await;
+        if let Some(pace) = self.pace {
+            tokio::time::sleep(pace).await;
+        }
+        ended
     }
 }

@@ -183,16 +183,30 @@ fn a_place_that_is_no_store_is_refused_and_left_alone() {
 
 #[test]
 fn a_damaged_store_is_reported_and_not_touched() {
-    let desk = Desk::new();
-    desk.run(&["run", "count", "--thread", "t"]).exits(0);
-    // Without it the rest cannot be read.
-    fs::remove_file(desk.path("mileposts/conf")).unwrap();
-    let data = fs::read(desk.path("mileposts/db")).unwrap();
-    for words in [&["show", "t"][..], &["threads"], &["run", "count"]] {
-        let ran = desk.run(words).exits(8);
-        says(&ran, &["mileposts", "damaged", "next:"]);
+    let whole = |desk: &Desk| fs::read(desk.path("mileposts/db")).unwrap();
+    let damages: [(&str, fn(Vec<u8>) -> Vec<u8>); 4] = [
+        ("emptied", |_| Vec::new()),
+        ("cut off", |mut data| {
+            data.truncate(data.len() / 2);
+            data
+        }),
+        ("zeroed", |data| vec![0; data.len()]),
+        ("scribbled over", |data| {
+            (0..data.len()).map(|at| (at * 31) as u8).collect()
+        }),
+    ];
+    for (name, damage) in damages {
+        let desk = Desk::new();
+        desk.run(&["run", "count", "--thread", "t"]).exits(0);
+        let data = damage(whole(&desk));
+        fs::write(desk.path("mileposts/db"), &data).unwrap();
+        for words in [&["show", "t"][..], &["threads"], &["run", "count"]] {
+            let ran = desk.run(words).exits(8);
+            says(&ran, &["mileposts", "damaged", "next:"]);
+        }
+        let left = whole(&desk);
+        assert!(name == "emptied" || left == data, "{name} was changed");
     }
-    assert_eq!(fs::read(desk.path("mileposts/db")).unwrap(), data);
 }
 
 #[test]

@@ -720,45 +720,75 @@ async fn a_run_that_was_given_up_does_not_come_back() {
     }
 }
 
-/// A superstep that kills whoever takes it up ends as poison, and says so to whoever listens.
-#[tokio::test(start_paused = true)]
-async fn a_superstep_that_kills_every_process_ends_as_poison() {
-    let (calls, place, t) = (Calls::default(), Place::memory(), thread("t"));
-    let gate = Arc::new(Semaphore::new(0));
-    let runner = place.runner(gated(&calls, &gate), RunOptions::new());
-    let crash = async |command| {
-        let before = calls.of("b");
-        let call = tokio::spawn({
-            let (runner, t) = (runner.clone(), t.clone());
-            async move { runner.run(&t, command).await }
-        });
-        while calls.of("b") == before {
-            tokio::task::yield_now().await;
-        }
-        call.abort();
-        let _ = call.await;
-    };
-    crash(start()).await;
-    for _ in 0..5 {
-        crash(Command::go_on()).await;
+/// Runs a thread until node b has begun, and then drops the call.
+async fn drop_in_b(
+    calls: &Calls,
+    runner: Runner<Doc>,
+    t: &milepost::ThreadId,
+    command: Command<Doc>,
+) {
+    let before = calls.of("b");
+    let t = t.clone();
+    let call = tokio::spawn(async move { runner.run(&t, command).await });
+    while calls.of("b") == before {
+        tokio::task::yield_now().await;
     }
-    let (heard, ended) = crate::support::listen(&runner, &t, Command::go_on()).await;
+    call.abort();
+    let _ = call.await;
+}
+
+/// A superstep that kills whoever takes it up ends as poison, and says so to whoever listens.
+#[cfg(feature = "sled")]
+#[tokio::test]
+async fn a_superstep_that_kills_every_process_ends_as_poison() {
+    let (calls, place, t) = (Calls::default(), Place::sled(), thread("t"));
+    let gate = Arc::new(Semaphore::new(0));
+    // Each runner opens the store anew, as another process does.
+    let runner = || place.runner(gated(&calls, &gate), RunOptions::new());
+    drop_in_b(&calls, runner(), &t, start()).await;
+    for _ in 0..5 {
+        drop_in_b(&calls, runner(), &t, Command::go_on()).await;
+    }
+    let last = runner();
+    let (heard, ended) = crate::support::listen(&last, &t, Command::go_on()).await;
+    drop(last);
     let error = ended.unwrap_err();
     assert!(
         matches!(&error, RunError::Poison { takeovers: 5, step, .. } if step.get() == 2),
         "{error}"
     );
-    let store = place.open().unwrap();
-    assert_eq!(status(&*store, "t").await, Status::Failed);
-    assert_eq!(lasting(&heard), events(&*store, &t).await.unwrap()[8..]);
+    {
+        let store = place.open().unwrap();
+        assert_eq!(status(&*store, "t").await, Status::Failed);
+        assert_eq!(lasting(&heard), events(&*store, &t).await.unwrap()[8..]);
+    }
     assert_eq!(calls.of("b"), 6);
+    // Who goes on by hand has five tries again.
+    for _ in 0..2 {
+        drop_in_b(&calls, runner(), &t, Command::go_on()).await;
+    }
     // Once what killed it is found, the thread goes on.
     gate.add_permits(1);
     assert_eq!(
-        runner.run(&t, Command::go_on()).await.unwrap().state.log,
+        runner().run(&t, Command::go_on()).await.unwrap().state.log,
         ["a", "b", "c"]
     );
     assert_eq!(calls.of("a"), 1);
+}
+
+/// A caller that gives up waiting has not died: its thread is not poisoned by that.
+#[tokio::test]
+async fn calls_that_are_dropped_do_not_count_as_crashes() {
+    let (calls, place, t) = (Calls::default(), Place::memory(), thread("t"));
+    let gate = Arc::new(Semaphore::new(0));
+    let runner = place.runner(gated(&calls, &gate), RunOptions::new());
+    drop_in_b(&calls, runner.clone(), &t, start()).await;
+    for _ in 0..8 {
+        drop_in_b(&calls, runner.clone(), &t, Command::go_on()).await;
+    }
+    gate.add_permits(1);
+    let report = runner.run(&t, Command::go_on()).await.unwrap();
+    assert_eq!(report.state.log, ["a", "b", "c"]);
 }
 
 /// A blocking body holds back nobody, alone or among others, on one thread as on several.

@@ -70,7 +70,9 @@ pub(super) async fn a_held_thread_is_busy_until_it_is_released(store: Subject) -
 pub(super) async fn a_claim_says_that_the_thread_was_given_back(store: Subject) -> Verdict {
     let id = thread("given back");
     let mut pen = Pen::begin(&*store, &id).await?;
-    pen.add(vec![commit(1, vec![])]).await?;
+    let mut write = pen.write(vec![commit(1, vec![])]);
+    write.head.status = Status::Running;
+    pen.send(write).await.map_err(told)?;
     pen.done();
     let claim = store.claim(&id, Take::IfFree).await.map_err(told)?;
     ensure!(

@@ -1,4 +1,4 @@
-//! The three calls that make a write durable, behind a seam.
+//! The calls that make a write durable, behind a seam.
 //!
 //! A test puts something else here, to see in which order they are called and what becomes of a
 //! store whose disk says no.
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use sled::{Batch, Db};
 
 use super::super::contract::StoreError;
+use super::marker::Marker;
 use super::read::refusal;
 
 /// What the writer does to the disk, in this order.
@@ -22,6 +23,9 @@ pub(super) trait Disk: Send {
 
     /// Waits until the disk has it.
     fn sync(&mut self) -> Result<(), StoreError>;
+
+    /// Notes outside of the tree that this batch is durable.
+    fn note(&mut self, batch: u64);
 }
 
 /// The real one.
@@ -31,6 +35,7 @@ pub(super) struct SledDisk {
     /// Our own handle of the file that sled writes: a flush of sled does not sync it.
     pub(super) file: Arc<File>,
     pub(super) path: PathBuf,
+    pub(super) marker: Marker,
 }
 
 impl Disk for SledDisk {
@@ -52,5 +57,9 @@ impl Disk for SledDisk {
             action: format!("syncing the store {}", self.path.display()),
             source: Arc::new(error),
         })
+    }
+
+    fn note(&mut self, batch: u64) {
+        self.marker.set(batch);
     }
 }

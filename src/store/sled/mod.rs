@@ -7,6 +7,7 @@
 mod claims;
 mod disk;
 mod keys;
+mod marker;
 mod open;
 mod read;
 #[cfg(all(test, feature = "conformance"))]
@@ -109,8 +110,13 @@ impl SledStore {
             db: opened.db.clone(),
             file: Arc::clone(&opened.file),
             path: path.to_owned(),
+            marker: opened.marker,
         });
-        let shared = Arc::new(Shared::new(opened.db.clone(), path.to_owned()));
+        let shared = Arc::new(Shared::new(
+            opened.db.clone(),
+            path.to_owned(),
+            opened.batch,
+        ));
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);

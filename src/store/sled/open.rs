@@ -12,6 +12,7 @@ use sled::Db;
 
 use super::super::contract::StoreError;
 use super::SledOptions;
+use super::marker::{self, Marker};
 use super::read::{guarded, refusal};
 
 /// How long to wait until sled's background work lets go of its file.
@@ -23,6 +24,9 @@ pub(super) struct Opened {
     pub(super) db: Db,
     pub(super) file: Arc<File>,
     pub(super) holder: Holder,
+    pub(super) marker: Marker,
+    /// The number of the last batch in the tree.
+    pub(super) batch: u64,
 }
 
 /// Our own lock of the folder. sled has one too, but its lock does not say who holds it.
@@ -35,6 +39,9 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
     folder(path).map_err(|source| failed("opening the store", path, source))?;
     let holder = Holder::lock(path)?;
     let data = path.join("db");
+    let (marker, noted) =
+        Marker::open(path).map_err(|source| failed("opening the store", path, source))?;
+    marker::check_file(path, &data, noted)?;
     if let Ok(file) = File::open(&data) {
         // We hold the folder, so nobody else of ours does; but another program may have it open,
         // or what a failed opening left behind may still be ending.
@@ -53,6 +60,13 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
             .map_err(|error| refusal(path, "opening", error))
     })?;
     let file = File::open(&data).map_err(|source| failed("opening the store", &data, source))?;
+    let batch = match guarded(path, || marker::check_tree(path, &db, noted)) {
+        Ok(batch) => batch,
+        Err(error) => {
+            close(db, &file, holder, path);
+            return Err(error);
+        }
+    };
     // The names of new files are entries of their folders, which have to be synced as well.
     sync_folder(path).map_err(|source| failed("syncing the folder", path, source))?;
     tracing::debug!(
@@ -64,6 +78,8 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
         db,
         file: Arc::new(file),
         holder,
+        marker,
+        batch,
     })
 }
 

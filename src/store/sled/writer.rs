@@ -5,6 +5,7 @@
 //! It never runs on a worker of the runtime, and nobody else writes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -17,6 +18,7 @@ use super::super::guard::{Asks, Standing};
 use super::claims::Claims;
 use super::disk::Disk;
 use super::keys::Slot;
+use super::marker;
 use super::read::{View, guarded};
 use super::upkeep::{self, Upkeep};
 use crate::ids::Seq;
@@ -37,17 +39,20 @@ pub(super) struct Shared {
     /// Held for reading by those who look at more than one row, for writing while a batch is
     /// applied: a reader sees all of a batch or nothing.
     pub(super) gate: RwLock<()>,
+    /// The number of the last batch. Only the writer changes it.
+    batch: AtomicU64,
     /// Set once the end of the log is unknown.
     failed: Mutex<Option<StoreError>>,
 }
 
 impl Shared {
-    pub(super) fn new(db: sled::Db, path: std::path::PathBuf) -> Self {
+    pub(super) fn new(db: sled::Db, path: std::path::PathBuf, batch: u64) -> Self {
         Self {
             db,
             path,
             claims: Claims::default(),
             gate: RwLock::new(()),
+            batch: AtomicU64::new(batch),
             failed: Mutex::new(None),
         }
     }
@@ -57,6 +62,20 @@ impl Shared {
             db: &self.db,
             path: &self.path,
         }
+    }
+
+    /// Writes a batch with its number, and returns when it is durable and noted.
+    fn commit(&self, disk: &mut dyn Disk, mut batch: Batch) -> Result<(), StoreError> {
+        let number = self.batch.fetch_add(1, Ordering::Relaxed) + 1;
+        batch.insert(marker::KEY.to_vec(), marker::bytes(number));
+        {
+            let _gate = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+            disk.write(batch)?;
+        }
+        disk.flush()?;
+        disk.sync()?;
+        disk.note(number);
+        Ok(())
     }
 
     /// Refuses once the end of the log is unknown.
@@ -167,7 +186,6 @@ fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
     }
     let mut admitted: Vec<(Append, Reply)> = Vec::new();
     let done = guarded(&shared.path, || {
-        let gate = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
         let mut batch = Batch::default();
         let mut seen = Seen::default();
         for (mut append, reply) in appends {
@@ -181,10 +199,7 @@ fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
         if admitted.is_empty() {
             return Ok(());
         }
-        disk.write(batch)?;
-        drop(gate);
-        disk.flush()?;
-        disk.sync()
+        shared.commit(disk, batch)
     });
     if done.is_ok() {
         for (append, _) in &admitted {
@@ -275,14 +290,9 @@ fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), Sto
         let Some(batch) = upkeep::plan(shared.view(), what)? else {
             return Ok(());
         };
-        let written = (|| {
-            let gate = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
-            disk.write(batch)?;
-            drop(gate);
-            disk.flush()?;
-            disk.sync()
-        })();
-        written.map_err(|error| shared.fail(&error))
+        shared
+            .commit(disk, batch)
+            .map_err(|error| shared.fail(&error))
     })();
     for (thread, epoch) in taken {
         shared.claims.release(thread, epoch);

@@ -1,0 +1,114 @@
+//! How far the store was acknowledged, kept outside of sled.
+//!
+//! sled takes a damaged end of its log for the end of its log: a store whose file was cut off,
+//! zeroed or removed comes up shorter, or empty, and says nothing. So each batch carries a number
+//! in the tree, and the number of the last acknowledged one stands in a file of its own. A tree
+//! with a lower number than the file has lost acknowledged writes.
+//!
+//! The file is not synced: after a power cut it may be older than the tree, never newer.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use sled::Db;
+
+use super::super::contract::StoreError;
+use super::super::guard::short_hash;
+use super::read::{STORE_HINT, refusal};
+
+/// The key of the batch's number. It sorts before those of all threads.
+pub(super) const KEY: [u8; 1] = [0];
+
+/// The file's name.
+const FILE: &str = "acknowledged";
+
+/// The file that says how far the store was acknowledged.
+#[derive(Debug)]
+pub(super) struct Marker(File);
+
+impl Marker {
+    /// Opens the file or makes it, and says which number it holds. A file that was torn by a power
+    /// cut holds none.
+    pub(super) fn open(path: &Path) -> std::io::Result<(Self, Option<u64>)> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.join(FILE))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok((Self(file), parse(&bytes)))
+    }
+
+    /// Writes the number of a batch that is durable.
+    pub(super) fn set(&mut self, batch: u64) {
+        let written = self
+            .0
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.0.write_all(&bytes(batch)));
+        if let Err(error) = written {
+            // The batch itself is safe; what is lost is one way to notice later damage.
+            tracing::warn!(%error, "how far the store was acknowledged could not be noted");
+        }
+    }
+}
+
+/// The number as it stands in the tree and in the file: with a checksum.
+pub(super) fn bytes(batch: u64) -> Vec<u8> {
+    let mut bytes = batch.to_le_bytes().to_vec();
+    let sum = short_hash(&bytes);
+    bytes.extend_from_slice(&sum);
+    bytes
+}
+
+fn parse(bytes: &[u8]) -> Option<u64> {
+    let (number, sum) = bytes.split_first_chunk::<8>()?;
+    (sum == short_hash(number)).then(|| u64::from_le_bytes(*number))
+}
+
+/// Refuses a folder whose data file is gone, before sled makes a new one.
+pub(super) fn check_file(path: &Path, data: &Path, noted: Option<u64>) -> Result<(), StoreError> {
+    let found = match std::fs::metadata(data) {
+        Ok(found) if found.len() > 0 => return Ok(()),
+        Ok(_) => "its data file db is empty",
+        Err(_) => "its data file db is missing",
+    };
+    match noted {
+        None | Some(0) => Ok(()),
+        Some(noted) => Err(lost(
+            path,
+            format!("{found}, but {noted} writes were acknowledged"),
+        )),
+    }
+}
+
+/// Compares the tree with the file. Returns the number of the tree's last batch.
+pub(super) fn check_tree(path: &Path, db: &Db, noted: Option<u64>) -> Result<u64, StoreError> {
+    let stored = db
+        .get(KEY)
+        .map_err(|error| refusal(path, "reading", error))?
+        .map_or(Some(0), |bytes| parse(&bytes))
+        .ok_or_else(|| {
+            lost(
+                path,
+                "the number of its last write does not verify".to_owned(),
+            )
+        })?;
+    match noted {
+        Some(noted) if stored < noted => Err(lost(
+            path,
+            format!("its log ends with write {stored}, but {noted} were acknowledged"),
+        )),
+        _ => Ok(stored),
+    }
+}
+
+fn lost(path: &Path, found: String) -> StoreError {
+    StoreError::Corrupt {
+        place: format!("the store {}", path.display()),
+        found,
+        hint: STORE_HINT,
+    }
+}
