@@ -14,7 +14,7 @@ use super::state::{ResearchState, ResearchStateUpdate};
 pub struct ResearchArgs {
     /// The question; several in one are answered one by one
     #[arg(long, value_name = "TEXT")]
-    query: String,
+    question: String,
     /// The folder of documents: Markdown, HTML, plain text
     #[arg(long, value_name = "FOLDER")]
     docs: PathBuf,
@@ -40,13 +40,17 @@ impl Input for ResearchArgs {
         let docs = docs
             .to_str()
             .ok_or_else(|| format!("the name of {named} is not UTF-8"))?;
-        let out = self.out.map(|out| match out.to_str() {
-            Some(out) => Ok(out.to_owned()),
-            None => Err(format!("the name of {} is not UTF-8", out.display())),
+        let out = self.out.map(|out| -> Result<_, InputError> {
+            // And must write the same report.
+            let out = std::path::absolute(&out)?;
+            match out.to_str() {
+                Some(out) => Ok(out.to_owned()),
+                None => Err(format!("the name of {} is not UTF-8", out.display()).into()),
+            }
         });
         let required = self.require.map(|ids| ("require".to_owned(), ids));
         Ok(ResearchState::update()
-            .query(self.query)
+            .query(self.question)
             .docs(docs.to_owned())
             .out(out.transpose()?)
             .constraints(required.into_iter().collect()))
@@ -88,7 +92,7 @@ pub fn example(folder: Option<&Path>) -> Result<Vec<OsString>, InputError> {
         }
     };
     Ok(vec![
-        "--query".into(),
+        "--question".into(),
         query.into(),
         "--docs".into(),
         docs.into(),

@@ -162,7 +162,7 @@ fn the_research_graph_answers_and_writes_its_report() {
     let words = [
         "run",
         "research",
-        "--query",
+        "--question",
         query,
         "--docs",
         &bakery(),

@@ -16,7 +16,7 @@ fn start(docs: &str) -> Vec<&str> {
     vec![
         "run",
         "research",
-        "--query",
+        "--question",
         QUERY,
         "--docs",
         docs,

@@ -6,7 +6,7 @@ use milepost::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Names and labels that mean something to a careless writer or reader.
+/// C58: names and labels that mean something to a careless writer or reader.
 pub(crate) const QUOTING: [&str; 20] = [
     "say \"hi\"",
     "back\\slash",
@@ -30,7 +30,7 @@ pub(crate) const QUOTING: [&str; 20] = [
     " blank  both ends ",
 ];
 
-/// Names that are words of a language, or nearly the same as another.
+/// C59: names that are words of a language, or nearly the same as another.
 pub(crate) const WORDS: [&str; 22] = [
     "a:b",
     "a",
@@ -189,7 +189,7 @@ enum Judged {
 #[derive(Clone, Serialize, Deserialize)]
 struct Topic;
 
-/// A graph with every kind of node and every kind of edge that a graph can have.
+/// S016, S054: a graph with every kind of node and every kind of edge that a graph can have.
 pub(crate) fn every_kind() -> GraphView {
     let mut g = Graph::<Book>::builder("every kind");
     let same = async |_: Snapshot<Book>, _: Context| Ok(Book::update());

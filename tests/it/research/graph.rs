@@ -114,6 +114,8 @@ async fn asked(
     runner.run(&thread(), Command::start(input)).await
 }
 
+/// S415, S416, S418: two rounds, in the order that coverage asks for, and a report whose citations do not
+/// hold is refused.
 #[tokio::test]
 async fn every_edge_is_taken_and_a_refused_report_goes_on_when_the_document_is_put_right() {
     let folder = subjects();
@@ -196,6 +198,7 @@ async fn a_second_question_starts_with_nothing_of_the_first() {
     assert_eq!(second.state.rounds, 1);
 }
 
+/// S417: failed members are tolerated and listed.
 #[tokio::test]
 async fn two_of_twenty_sources_fail_and_eighteen_are_used() {
     let folder = subjects();
@@ -236,6 +239,7 @@ async fn two_of_twenty_sources_fail_and_eighteen_are_used() {
     assert_eq!(tolerated.count(), 2);
 }
 
+/// S417: a required source that fails sends the run back.
 #[tokio::test]
 async fn a_required_source_that_fails_sends_the_run_to_discover_again() {
     let folder = subjects();
