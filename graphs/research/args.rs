@@ -18,7 +18,8 @@ pub struct ResearchArgs {
     /// The folder of documents: Markdown, HTML, plain text
     #[arg(long, value_name = "FOLDER")]
     docs: PathBuf,
-    /// Where to write the report [default: it is only shown]
+    /// Where to write the report, seen from where the run or its resume is started [default: it is
+    /// only shown]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Documents that must be used, separated by commas
@@ -40,13 +41,9 @@ impl Input for ResearchArgs {
         let docs = docs
             .to_str()
             .ok_or_else(|| format!("the name of {named} is not UTF-8"))?;
-        let out = self.out.map(|out| -> Result<_, InputError> {
-            // And must write the same report.
-            let out = std::path::absolute(&out)?;
-            match out.to_str() {
-                Some(out) => Ok(out.to_owned()),
-                None => Err(format!("the name of {} is not UTF-8", out.display()).into()),
-            }
+        let out = self.out.map(|out| match out.to_str() {
+            Some(out) => Ok(out.to_owned()),
+            None => Err(format!("the name of {} is not UTF-8", out.display())),
         });
         let required = self.require.map(|ids| ("require".to_owned(), ids));
         Ok(ResearchState::update()

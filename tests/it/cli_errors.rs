@@ -191,7 +191,8 @@ fn a_place_that_is_no_store_is_refused_and_left_alone() {
 #[test]
 fn a_damaged_store_is_reported_and_not_touched() {
     let whole = |desk: &Desk| fs::read(desk.path("mileposts/db")).unwrap();
-    let damages: [(&str, fn(Vec<u8>) -> Vec<u8>); 4] = [
+    type Damage = fn(Vec<u8>) -> Vec<u8>;
+    let damages: [(&str, Damage); 4] = [
         ("emptied", |_| Vec::new()),
         ("cut off", |mut data| {
             data.truncate(data.len() / 2);
