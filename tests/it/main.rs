@@ -14,16 +14,23 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 mod data_path;
+#[cfg(feature = "sled")]
 mod engine_cases;
+#[cfg(feature = "sled")]
 mod engine_trouble;
+#[cfg(feature = "sled")]
 mod graph_checks;
+#[cfg(feature = "sled")]
 mod graph_orders;
 mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
+#[cfg(feature = "sled")]
 mod run_events;
+#[cfg(feature = "sled")]
 mod run_schema;
+#[cfg(feature = "sled")]
 mod run_stop;
 #[cfg(feature = "sled")]
 mod smoke;
@@ -42,5 +49,6 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+#[cfg(feature = "sled")]
 mod support;
 mod ui;

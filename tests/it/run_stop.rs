@@ -738,7 +738,6 @@ async fn drop_in_b(
 }
 
 /// A superstep that kills whoever takes it up ends as poison, and says so to whoever listens.
-#[cfg(feature = "sled")]
 #[tokio::test]
 async fn a_superstep_that_kills_every_process_ends_as_poison() {
     let (calls, place, t) = (Calls::default(), Place::sled(), thread("t"));
