@@ -14,7 +14,17 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 mod data_path;
+#[cfg(feature = "sled")]
+mod engine_callers;
 mod engine_cases;
+#[cfg(feature = "sled")]
+mod engine_damage;
+mod engine_doors;
+#[cfg(feature = "sled")]
+mod engine_growth;
+mod engine_marks;
+mod engine_state;
+mod engine_told;
 mod engine_trouble;
 mod graph_checks;
 mod graph_orders;
