@@ -89,6 +89,11 @@ impl Fields {
                     let ids: Vec<_> = sealed.iter().map(|segment| segment.id).collect();
                     let mut items = Vec::new();
                     let segments = store.segments(thread, &ids).await?;
+                    if sealed.first().is_some_and(|piece| piece.items == 0) {
+                        let whole = json::value(field.codec, &segments.concat());
+                        self.shown.insert(field.field.clone(), whole);
+                        continue;
+                    }
                     for bytes in segments.iter().map(|bytes| &**bytes).chain([&tail[..]]) {
                         match json::items(field.codec, bytes) {
                             Value::Array(some) => items.extend(some),

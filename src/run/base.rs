@@ -1,8 +1,9 @@
-//! Bases: the whole state, with its long collections in sealed segments.
+//! Bases: the whole state, with its long values in sealed segments.
 //!
 //! A list is cut greedily from its start, so a segment that is sealed stays what it is while the
 //! list grows at its end, and is never written again. A keyed collection is cut where an item's
-//! hash says so, so that a change inside moves only the cuts around it.
+//! hash says so, so that a change inside moves only the cuts around it. Any other value that is long
+//! is cut into pieces, which are written again only where its bytes have changed.
 
 use std::collections::HashSet;
 
@@ -14,6 +15,9 @@ use crate::store::{BaseField, BaseValue, SegmentRef};
 const SEGMENT_BYTES: usize = 64 << 10;
 /// A keyed segment may be cut from here on, where an item's hash ends in zeros.
 const KEYED_BYTES: usize = 16 << 10;
+/// A value without items is kept in the base up to here: what every base may repeat of it. A longer
+/// one is written once for each time it changes.
+const WHOLE_BYTES: usize = 4 << 10;
 
 /// What is known of the sealed segments of each field: the way to write only what is new.
 #[derive(Debug, Default)]
@@ -26,6 +30,12 @@ struct Sealed {
     list: Vec<SegmentRef>,
     /// Whether the sealed part of a list may have changed inside since the last base.
     touched: bool,
+}
+
+/// Whether the segments of a base are the pieces of one value, and not items of a collection: a
+/// piece has no items, and every segment of a collection has some.
+pub(crate) fn in_pieces(sealed: &[SegmentRef]) -> bool {
+    sealed.first().is_some_and(|segment| segment.items == 0)
 }
 
 /// A segment to be written: its id and its bytes.
@@ -69,7 +79,21 @@ impl Segments {
         for (field, sealed) in S::fields().iter().zip(&mut self.fields) {
             let fault = |why| (field.name().to_owned(), why);
             let value = match field.reducer().layout {
-                Layout::Whole => BaseValue::Whole(field.encode_value(state).map_err(fault)?),
+                Layout::Whole => {
+                    let bytes = field.encode_value(state).map_err(fault)?;
+                    if bytes.len() <= WHOLE_BYTES {
+                        sealed.list.clear();
+                        BaseValue::Whole(bytes)
+                    } else {
+                        let mut cutter = Cutter::new(Vec::new(), false);
+                        cutter.known = sealed.list.iter().map(|segment| segment.id).collect();
+                        for piece in bytes.chunks(SEGMENT_BYTES) {
+                            cutter.open.extend_from_slice(piece);
+                            cutter.seal();
+                        }
+                        cutter.finish(sealed, &mut fresh)
+                    }
+                }
                 Layout::List => {
                     if std::mem::take(&mut sealed.touched) {
                         sealed.list.clear();

@@ -63,6 +63,8 @@ pub(crate) struct Scene<S> {
     pub(crate) step: u64,
     pub(crate) before: Arc<S>,
     pub(crate) remaining: u64,
+    /// What the spans of its tasks lie in, whichever runner draws them.
+    pub(crate) span: tracing::Span,
 }
 
 impl<S> Scene<S> {
@@ -81,6 +83,7 @@ impl<S> Clone for Scene<S> {
     fn clone(&self) -> Self {
         Self {
             before: Arc::clone(&self.before),
+            span: self.span.clone(),
             ..*self
         }
     }
@@ -228,7 +231,7 @@ impl<S: State> Shared<S> {
     ) -> Result<Returned<S::Update>, NodeError> {
         let path = self.path(scene.step, node, index);
         let at = scene.standing(node, index, attempt);
-        let span = tracing::debug_span!("task", task = %path, attempt);
+        let span = tracing::debug_span!(parent: &scene.span, "task", task = %path, attempt);
         let slot = Mutex::new(None);
         let started = path.clone();
         let body = Box::pin(async {

@@ -95,7 +95,7 @@ impl<S: State> Run<S> {
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
     pub async fn finish(&mut self) -> Result<Report<S>, RunError> {
-        let span = tracing::info_span!("run", thread = %self.thread(), run = %self.id());
+        let span = self.span();
         let run = async {
             loop {
                 if let Progress::Ended(ended) = self.advance(u64::MAX).await? {
@@ -111,7 +111,12 @@ impl<S: State> Run<S> {
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
-        self.advance(1).await
+        let span = self.span();
+        self.advance(1).instrument(span).await
+    }
+
+    fn span(&self) -> tracing::Span {
+        tracing::info_span!("run", thread = %self.thread(), run = %self.id())
     }
 
     /// Runs one superstep, or at most so many where the short way leads through them.

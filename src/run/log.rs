@@ -98,6 +98,15 @@ impl<S: State> Log<S> {
             head.seq,
         )
         .await?;
+        if head.fingerprint != self.graph.fingerprint() {
+            tracing::warn!(
+                thread = %self.thread,
+                graph = %head.graph,
+                stored = %hex(&head.fingerprint),
+                program = %hex(&self.graph.fingerprint()),
+                "the thread was written with another version of its graph"
+            );
+        }
         self.segments = std::mem::take(&mut loaded.segments);
         self.since_base = loaded.since_base;
         self.fresh = loaded.schema_changed;
@@ -322,6 +331,11 @@ impl<S: State> Log<S> {
             .map(|head| head.branch)
             .unwrap_or_default()
     }
+}
+
+/// A fingerprint as people read it.
+fn hex(fingerprint: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*fingerprint))
 }
 
 /// Why a boundary was not written.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::base::in_pieces;
 use super::{RunError, record};
 use crate::engine::{Ended, Outcome, Task, Via, reduce_states};
 use crate::graph::Compiled;
@@ -127,7 +128,9 @@ impl<S: State> Reader<'_, S> {
             };
             let is_whole = field.reducer().layout == Layout::Whole;
             let other = reducers.iter().find(|old| old.field == field.name());
-            if let (true, BaseValue::Items { .. }, Some(old)) = (is_whole, value, other) {
+            if let (true, BaseValue::Items { sealed, .. }, Some(old)) = (is_whole, value, other)
+                && !in_pieces(sealed)
+            {
                 let (stored, program) = (old.stored.clone(), old.program.clone());
                 return Err(self.mismatch(old.field, stored, program));
             }
@@ -140,6 +143,11 @@ impl<S: State> Reader<'_, S> {
                 } => {
                     let ids: Vec<_> = sealed.iter().map(|segment| segment.id).collect();
                     let segments = self.store.segments(self.thread, &ids).await?;
+                    if in_pieces(sealed) {
+                        let bytes = segments.concat();
+                        field.decode_value(&mut state, &bytes).map_err(fault)?;
+                        continue;
+                    }
                     for (bytes, segment) in segments.iter().zip(sealed) {
                         field
                             .decode_items(&mut state, bytes, segment.items)

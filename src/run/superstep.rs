@@ -56,6 +56,7 @@ impl<S: State> Run<S> {
             step,
             before: Arc::clone(&superstep.before),
             remaining: self.limit - self.executed,
+            span: tracing::Span::current(),
         };
         let payload = task.payload.clone();
         let begun = Arc::new(AtomicBool::new(false));
@@ -158,6 +159,7 @@ impl<S: State> Run<S> {
             step,
             before,
             remaining: self.limit - self.executed,
+            span: tracing::Span::current(),
         };
         let mut crowd = Crowd::start(Arc::clone(&self.shared), scene, jobs);
         let Stage::Open(superstep) = &mut self.stage else {

@@ -316,7 +316,8 @@ pub struct BaseField {
 pub enum BaseValue {
     /// As one value.
     Whole(#[serde(with = "super::bytes")] Vec<u8>),
-    /// As items: sealed segments in order, then what is not yet sealed.
+    /// As items: sealed segments in order, then what is not yet sealed. Segments without items are
+    /// the pieces of one long value, in order.
     Items {
         /// Sealed segments, oldest first.
         sealed: Vec<SegmentRef>,
@@ -333,7 +334,7 @@ pub enum BaseValue {
 pub struct SegmentRef {
     /// The first 16 bytes of the BLAKE3 hash of its bytes.
     pub id: [u8; 16],
-    /// How many items it has.
+    /// How many items it has; 0 for a piece of one value.
     pub items: u64,
     /// How many bytes it has.
     pub bytes: u32,

@@ -15,7 +15,21 @@ mod cli_crash;
 mod cli_errors;
 mod data_path;
 #[cfg(feature = "sled")]
+mod engine_callers;
+#[cfg(feature = "sled")]
 mod engine_cases;
+#[cfg(feature = "sled")]
+mod engine_damage;
+#[cfg(feature = "sled")]
+mod engine_doors;
+#[cfg(feature = "sled")]
+mod engine_growth;
+#[cfg(feature = "sled")]
+mod engine_marks;
+#[cfg(feature = "sled")]
+mod engine_state;
+#[cfg(feature = "sled")]
+mod engine_told;
 #[cfg(feature = "sled")]
 mod engine_trouble;
 #[cfg(feature = "sled")]

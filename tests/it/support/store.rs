@@ -19,6 +19,7 @@ pub(crate) enum When {
 pub(crate) struct Probe {
     inner: Arc<dyn CheckpointStore>,
     count: Arc<AtomicU64>,
+    read: Arc<AtomicU64>,
     fail: Option<(u64, When)>,
     writes: Arc<Mutex<Vec<Write>>>,
 }
@@ -28,6 +29,7 @@ impl Probe {
         Self {
             inner: Arc::new(inner),
             count: Arc::default(),
+            read: Arc::default(),
             fail: None,
             writes: Arc::default(),
         }
@@ -41,6 +43,11 @@ impl Probe {
 
     pub(crate) fn operations(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
+    }
+
+    /// How many records and segments were read.
+    pub(crate) fn read(&self) -> u64 {
+        self.read.load(Ordering::SeqCst)
     }
 
     pub(crate) fn writes(&self) -> Vec<Write> {
@@ -91,13 +98,16 @@ impl CheckpointStore for Probe {
         from: Seq,
         limit: usize,
     ) -> Result<Vec<Stored>, StoreError> {
-        self.pass(self.inner.records(thread, from, limit)).await
+        let records = self.pass(self.inner.records(thread, from, limit)).await?;
+        self.read.fetch_add(records.len() as u64, Ordering::SeqCst);
+        Ok(records)
     }
     async fn segments(
         &self,
         thread: &ThreadId,
         ids: &[[u8; 16]],
     ) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        self.read.fetch_add(ids.len() as u64, Ordering::SeqCst);
         self.pass(self.inner.segments(thread, ids)).await
     }
     async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
