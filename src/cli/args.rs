@@ -171,7 +171,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: f64 = number
         .parse()
         .map_err(|_| "a time begins with a number, as in 90s".to_owned())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
+    Duration::try_from_secs_f64(number * seconds)
+        .map_err(|_| "that is longer than any time can be".to_owned())
 }
 
 /// Whether JSON was asked for, in words that could not be understood otherwise.

@@ -14,8 +14,9 @@ use super::entry::Known;
 use super::exit::{Exit, Failure};
 use super::lines::{Lines, event_json};
 use super::list::all_threads;
+use super::out::one_line;
 use super::probe::Probe;
-use super::shell::{Shell, quoted};
+use super::shell::Shell;
 use super::signal::Signals;
 use crate::store::{CheckpointStore, Status};
 use crate::{Cancel, Ended, EventKind, RunOptions, ThreadId};
@@ -54,7 +55,10 @@ pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, 
                 return Ok(Exit::Done);
             }
             if !args.all && open.len() > 1 {
-                let names: Vec<_> = open.iter().map(ThreadId::as_str).collect();
+                let names: Vec<_> = open
+                    .iter()
+                    .map(|thread| one_line(thread.as_str()))
+                    .collect();
                 let what = format!(
                     "{} threads are unfinished: {}",
                     names.len(),
@@ -139,8 +143,7 @@ async fn drive(
         options = options.layer(Probe::new(probes.tally.as_deref(), probes.pace)?);
     }
     let mut signals = Signals::new();
-    let go_on =
-        (!shell.in_memory()).then(|| shell.again(&format!("resume {}", quoted(thread.as_str()))));
+    let go_on = (!shell.in_memory()).then(|| shell.resume(thread));
     let mut live = opening(thread, store, options);
     let mut lines = Lines::default();
     loop {

@@ -1,5 +1,6 @@
 //! How a command ends: a code for machines, a sentence for people.
 
+use std::io;
 use std::process::ExitCode;
 
 use crate::store::{Status, StoreError};
@@ -94,6 +95,12 @@ impl Failure {
     }
 }
 
+/// Whether the disk takes no more: what is wrong is neither the place nor the store.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (exit, next) = match &error {
@@ -110,6 +117,10 @@ impl From<StoreError> for Failure {
                 "keep the folder as it is, copy it, and put back the last good copy",
             ),
             StoreError::Newer { .. } => (Exit::Corrupt, "use the program that wrote it"),
+            StoreError::Io { source, .. } if is_full(source) => (
+                Exit::Failed,
+                "make room on the disk and try again: nothing acknowledged is lost",
+            ),
             _ => (Exit::Failed, ""),
         };
         let failure = Failure::new(exit, error.to_string());

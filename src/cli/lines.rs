@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use super::json;
-use crate::{ErrorText, Event, EventKind, NodeName, TakenEdge, TaskPath};
+use super::out::one_line;
+use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId};
 
 /// Makes lines of events, in their order.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ impl Lines {
         let line = match &event.kind {
             EventKind::Started {
                 thread, run, next, ..
-            } => format!("thread {thread}, run {run}\n   0  start  → {}", names(next)),
+            } => format!("{}\n   0  start  → {}", whose(thread, run), names(next)),
             EventKind::Resumed {
                 thread,
                 run,
@@ -48,7 +49,7 @@ impl Lines {
                     0 => String::new(),
                     n => format!(", taken over after a crash (time {n})"),
                 };
-                format!("thread {thread}, run {run}\n{step:>4}  resumed{after}")
+                format!("{}\n{step:>4}  resumed{after}", whose(thread, run))
             }
             EventKind::TaskStarted { task, attempt } if *attempt > 1 => {
                 format!("{}  try {attempt}", at(task))
@@ -116,6 +117,11 @@ impl Lines {
     pub(super) fn rest(&mut self) -> impl Iterator<Item = String> + use<> {
         self.waiting.take().map(Waiting::line).into_iter()
     }
+}
+
+fn whose(thread: &ThreadId, run: &RunId) -> String {
+    let (thread, run) = (one_line(thread.as_str()), one_line(run.as_str()));
+    format!("thread {thread}, run {run}")
 }
 
 fn at(task: &TaskPath) -> String {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::args::{DotArgs, Format};
 use super::exit::{Exit, Failure, stands};
-use super::out::cut;
-use super::shell::{Shell, quoted};
+use super::out::{cut, one_line};
+use super::shell::Shell;
 use crate::ThreadId;
 use crate::dot::{Dot, Mermaid};
 use crate::store::{CheckpointStore, Head, StoreError};
@@ -74,8 +74,8 @@ pub(super) async fn threads(shell: &mut Shell) -> Result<Exit, Failure> {
         shell.out.value(&head_json(thread, head));
         shell.out.say(format!(
             "{:<36} {:<12} {:<10} superstep {}",
-            cut(thread.as_str(), 36),
-            cut(&head.graph, 12),
+            cut(&one_line(thread.as_str()), 36),
+            cut(&one_line(&head.graph), 12),
             head.status,
             head.step
         ));
@@ -109,7 +109,7 @@ pub(super) async fn head(
     let mut names: Vec<_> = known
         .iter()
         .take(NAMED)
-        .map(|(thread, _)| thread.to_string())
+        .map(|(thread, _)| one_line(thread.as_str()))
         .collect();
     if known.len() > NAMED {
         names.push(format!("and {} more", known.len() - NAMED));
@@ -153,9 +153,4 @@ pub(super) fn head_json(thread: &ThreadId, head: &Head) -> Value {
         "created_ms": head.created_ms,
         "updated_ms": head.updated_ms,
     })
-}
-
-/// The command that takes a thread up.
-pub(super) fn resume_command(shell: &Shell, thread: &ThreadId) -> String {
-    shell.again(&format!("resume {}", quoted(thread.as_str())))
 }

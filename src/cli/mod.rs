@@ -4,7 +4,8 @@
 //! machines, and an exit code. A name is parsed once, here. This room uses what any program could
 //! use: it decides nothing about a run, and knows no graph but those it is given.
 //!
-//! A program of one's own has all commands for its graphs in three lines:
+//! A program of one's own has all commands for its graphs in three lines. It needs the feature `cli`,
+//! and clap 4 with its `derive` as a dependency of its own, for the flags:
 //!
 //! ```
 //! use milepost::cli::{self, Entry, Input, InputError};

@@ -61,7 +61,7 @@ impl Out {
         } else {
             let next = next.as_ref();
             let next = next.map(|next| format!("\n  next: {next}"));
-            shown(&format!("milepost: {what}{}", next.unwrap_or_default()))
+            format!("milepost: {what}{}", next.unwrap_or_default())
         };
         self.hint(&text);
     }
@@ -69,7 +69,7 @@ impl Out {
     /// Says something on the error channel that is not a result.
     pub(super) fn hint(&self, text: &str) {
         // Where even that channel is gone, the exit code is left.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = writeln!(io::stderr().lock(), "{}", shown(text));
     }
 
     fn put(&mut self, text: &str) {
@@ -101,6 +101,11 @@ fn shown(text: &str) -> String {
         }
     }
     plain
+}
+
+/// A name on one line, whatever is in it.
+pub(super) fn one_line(name: &str) -> String {
+    name.replace('\n', "\\n")
 }
 
 /// Cuts a text to a width, and says that it was cut.

@@ -10,14 +10,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Cli, Globals, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, is_full};
 use super::out::Out;
 use super::{demo, drive, list, look, show};
+use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
 /// The store's folder where nothing else is said.
@@ -137,7 +139,13 @@ fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
             );
             return Err(Failure::new(Exit::Failed, what));
         }
-        graphs.push(StartArgs::augment_args(graph));
+        // What is said of the graph stays: the flags added here bring a sentence of their own.
+        let (about, long) = (graph.get_about().cloned(), graph.get_long_about().cloned());
+        graphs.push(
+            StartArgs::augment_args(graph)
+                .about(Resettable::from(about))
+                .long_about(Resettable::from(long)),
+        );
     }
     command = command.mut_subcommand("run", |run| {
         // The name of an unknown graph is taken too, to be refused with the list of known ones.
@@ -192,6 +200,14 @@ impl Shell {
         }
     }
 
+    /// The command that takes a thread up.
+    pub(super) fn resume(&self, thread: &ThreadId) -> String {
+        let name = thread.as_str();
+        // Quoting alone does not keep a name from being read as a flag.
+        let end = if name.starts_with('-') { "-- " } else { "" };
+        self.again(&format!("resume {end}{}", quoted(name)))
+    }
+
     /// Whether the store is gone with this process.
     pub(super) fn in_memory(&self) -> bool {
         self.place() == Path::new("memory")
@@ -220,8 +236,10 @@ impl Shell {
         match SledStore::open(&place) {
             Ok(store) => Ok(Arc::new(store)),
             // Nothing has run yet: it is the place that is wrong.
-            Err(error @ StoreError::Io { .. }) => Err(Failure::usage(error.to_string())
-                .next("name a folder that can be written with --store, or --store memory")),
+            Err(ref error @ StoreError::Io { ref source, .. }) if !is_full(source) => {
+                Err(Failure::usage(error.to_string())
+                    .next("name a folder that can be written with --store, or --store memory"))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -246,9 +264,9 @@ fn is_empty(place: &Path) -> bool {
 }
 
 /// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
+fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+    if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, stands};
-use super::list::{head, head_json, resume_command};
-use super::out::cut;
+use super::list::{head, head_json};
+use super::out::{cut, one_line};
 use super::shell::Shell;
 use super::{json, unknown};
 use crate::store::{CheckpointStore, Head, OutcomeRecord, Record, Status, StoredTask};
@@ -35,7 +35,7 @@ pub(super) async fn show(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, F
             Some(format!("this program has no graph \"{}\"", head.graph)),
         ),
     };
-    let resume = (head.status != Status::Finished).then(|| resume_command(shell, thread));
+    let resume = (head.status != Status::Finished).then(|| shell.resume(thread));
     let mut value = head_json(thread, &head);
     value["frontier"] = open.json();
     value["error"] = open.error_json();
@@ -44,8 +44,12 @@ pub(super) async fn show(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, F
     value["resume"] = json!(resume);
     shell.out.value(&value);
     let out = &mut shell.out;
-    out.say(format!("thread {thread} of graph {}", head.graph));
-    out.say(format!("  run     {}", head.run));
+    out.say(format!(
+        "thread {} of graph {}",
+        one_line(thread.as_str()),
+        one_line(&head.graph)
+    ));
+    out.say(format!("  run     {}", one_line(&head.run)));
     out.say(format!(
         "  status  {}: {}",
         head.status,

@@ -70,6 +70,7 @@ impl fmt::Display for Ended {
         match self {
             Ended::Finished => f.write_str("finished"),
             Ended::Cancelled => f.write_str("cancelled"),
+            Ended::StepLimit { limit: 1 } => f.write_str("stopped at its limit of 1 superstep"),
             Ended::StepLimit { limit } => write!(f, "stopped at its limit of {limit} supersteps"),
             Ended::Deadline { after } => write!(f, "stopped at its deadline of {after:?}"),
         }

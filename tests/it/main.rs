@@ -6,6 +6,8 @@
 pub mod graphs;
 
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod broken_cli;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
