@@ -157,6 +157,11 @@ pub enum RunError {
         /// What the runtime said.
         error: NodeError,
     },
+    /// The call was made outside of a tokio runtime. Nothing was stored.
+    NoRuntime {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// The handle has failed before; take the thread up again.
     Over {
         /// The thread.
@@ -184,6 +189,7 @@ impl RunError {
             RunError::Poison { .. } => "poison",
             RunError::Superseded { .. } => "superseded",
             RunError::Interrupted { .. } => "interrupted",
+            RunError::NoRuntime { .. } => "no_runtime",
             RunError::Over { .. } => "over",
         }
     }
@@ -335,6 +341,12 @@ impl fmt::Display for RunError {
                 write!(
                     f,
                     "the run of thread {thread} was ended from outside: {error}"
+                )
+            }
+            RunError::NoRuntime { thread } => {
+                write!(
+                    f,
+                    "thread {thread} cannot be run outside of a tokio runtime: call it in one, from `#[tokio::main]` or by `Runtime::block_on`"
                 )
             }
             RunError::Over { thread } => {

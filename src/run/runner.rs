@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::close::reduce_error;
 use super::command::What;
 use super::execute::{Layers, Shared, layers};
@@ -128,13 +130,19 @@ impl<S: State> Runner<S> {
         self.enter(thread, command, None).await?.finish().await
     }
 
-    /// Runs a thread as [`run`](Self::run) does, and tells what happens as it happens. Must be
-    /// called inside a tokio runtime. Dropping the stream stops the run: what is running may
+    /// Runs a thread as [`run`](Self::run) does, and tells what happens as it happens. Dropping the stream stops the run: what is running may
     /// finish within the grace time and is recorded, nothing new starts.
     pub fn stream(&self, thread: &ThreadId, command: Command<S>) -> RunStream<S> {
         let (listener, events) = channel(self.options.backlog);
         let (runner, stopped, thread) = (self.clone(), thread.clone(), thread.clone());
-        let task = tokio::spawn(async move {
+        let Ok(runtime) = Handle::try_current() else {
+            return RunStream::refused(
+                events,
+                stopped.clone(),
+                RunError::NoRuntime { thread: stopped },
+            );
+        };
+        let task = runtime.spawn(async move {
             runner
                 .enter(&thread, command, Some(listener))
                 .await?
@@ -186,6 +194,11 @@ impl<S: State> Runner<S> {
         command: Command<S>,
         listener: Option<Listener>,
     ) -> Result<Run<S>, RunError> {
+        // Tasks, time limits and stores need one; without this, the first of them would panic.
+        if Handle::try_current().is_err() {
+            let thread = thread.clone();
+            return Err(RunError::NoRuntime { thread });
+        }
         let claimed = match &self.store {
             Some(store) => {
                 let (store, graph) = (Arc::clone(store), self.graph.clone());

@@ -17,7 +17,8 @@ use crate::state::State;
 /// The events of a run as they happen, then its report. Dropping it stops the run.
 pub struct RunStream<S: State> {
     events: Events,
-    task: JoinHandle<Result<Report<S>, RunError>>,
+    /// None where nothing could be started; then it has ended.
+    task: Option<JoinHandle<Result<Report<S>, RunError>>>,
     ended: Option<Result<Report<S>, RunError>>,
     thread: ThreadId,
 }
@@ -38,8 +39,18 @@ impl<S: State> RunStream<S> {
     ) -> Self {
         Self {
             events,
-            task,
+            task: Some(task),
             ended: None,
+            thread,
+        }
+    }
+
+    /// The stream of a run that could not be started: no events, and why.
+    pub(super) fn refused(events: Events, thread: ThreadId, error: RunError) -> Self {
+        Self {
+            events,
+            task: None,
+            ended: Some(Err(error)),
             thread,
         }
     }
@@ -50,9 +61,10 @@ impl<S: State> RunStream<S> {
     /// [`RunError`], as the run door gives it.
     pub async fn report(mut self) -> Result<Report<S>, RunError> {
         while self.next().await.is_some() {}
-        match self.ended {
-            Some(ended) => ended,
-            None => joined(self.task.await, self.thread),
+        match (self.ended, self.task) {
+            (None, Some(task)) => joined(task.await, self.thread),
+            (Some(ended), _) => ended,
+            (None, None) => unreachable!("what was not started has ended"),
         }
     }
 }
@@ -76,8 +88,10 @@ impl<S: State> Stream for RunStream<S> {
             return Poll::Ready(event);
         }
         // The stream ends with the run, even where a body that was cut still holds its context.
-        if self.ended.is_none() {
-            match self.task.poll_unpin(cx) {
+        if self.ended.is_none()
+            && let Some(task) = &mut self.task
+        {
+            match task.poll_unpin(cx) {
                 Poll::Ready(ended) => self.ended = Some(joined(ended, self.thread.clone())),
                 Poll::Pending => return Poll::Pending,
             }
