@@ -60,7 +60,7 @@ pub(super) enum What {
     History(OneThread),
     /// List what happened in a thread
     Events(OneThread),
-    /// Draw a graph
+    /// Draw a graph, or a thread laid over its graph
     Dot(DotArgs),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
@@ -120,11 +120,20 @@ pub(super) struct OneThread {
 
 #[derive(Debug, Args)]
 pub(super) struct DotArgs {
-    /// The graph
-    pub(super) graph: String,
+    /// The graph; with --run, that of the thread
+    pub(super) graph: Option<String>,
     /// For which program
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
+    /// Lay this thread over the graph: what ran how often, what failed, what is left
+    #[arg(long, value_name = "THREAD")]
+    pub(super) run: Option<ThreadId>,
+    /// The thread as it was at this checkpoint [default: as it is now]
+    #[arg(long, value_name = "SEQ", requires = "run")]
+    pub(super) at: Option<u64>,
+    /// Say how long each node took the last time
+    #[arg(long, requires = "run")]
+    pub(super) times: bool,
 }
 
 /// A language of pictures.

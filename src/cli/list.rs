@@ -1,13 +1,11 @@
-//! `graphs`, `dot`, `threads`, `delete`.
+//! `graphs`, `threads`, `delete`.
 
 use serde_json::{Value, json};
 
-use super::args::{DotArgs, Format};
 use super::exit::{Exit, Failure, stands};
 use super::out::cut;
 use super::shell::{Shell, quoted};
 use crate::ThreadId;
-use crate::dot::{Dot, Mermaid};
 use crate::store::{CheckpointStore, Head, StoreError};
 
 /// How many threads are read at once.
@@ -42,22 +40,6 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
     }
     if shell.entries.is_empty() {
         shell.out.say("This program has no graphs.");
-    }
-    Ok(Exit::Done)
-}
-
-/// Draws a graph.
-pub(super) fn dot(shell: &mut Shell, args: &DotArgs) -> Result<Exit, Failure> {
-    let known = shell.graph(&args.graph)?;
-    let (name, text) = match args.format {
-        Format::Dot => ("dot", Dot::new(known.view()).to_string()),
-        Format::Mermaid => ("mermaid", Mermaid::new(known.view()).to_string()),
-    };
-    if shell.out.is_json() {
-        let value = json!({"graph": args.graph, "format": name, "text": text});
-        shell.out.value(&value);
-    } else {
-        shell.out.raw(&text);
     }
     Ok(Exit::Done)
 }

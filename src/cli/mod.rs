@@ -57,6 +57,7 @@ mod lines;
 mod list;
 mod look;
 mod out;
+mod picture;
 mod probe;
 mod shell;
 mod show;

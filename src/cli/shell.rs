@@ -17,7 +17,7 @@ use super::args::{Cli, Globals, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure};
 use super::out::Out;
-use super::{demo, drive, list, look, show};
+use super::{demo, drive, list, look, picture, show};
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
 /// The store's folder where nothing else is said.
@@ -103,7 +103,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Show(args) => show::show(&mut shell, &args.thread).await,
             What::History(args) => look::history(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
-            What::Dot(args) => list::dot(&mut shell, &args),
+            What::Dot(args) => picture::dot(&mut shell, &args).await,
             What::Delete(args) => list::delete(&mut shell, &args.thread).await,
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }

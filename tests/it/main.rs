@@ -13,6 +13,8 @@ mod cli_commands;
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_pictures;
 mod data_path;
 mod engine_cases;
 mod engine_trouble;
