@@ -45,8 +45,8 @@ pub(super) struct Globals {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum What {
-    /// List the graphs of this program
-    Graphs,
+    /// List the graphs of this program, or show one
+    Graphs(GraphsArgs),
     /// Start a run of a graph
     #[command(subcommand_value_name = "GRAPH", subcommand_help_heading = "Graphs")]
     Run,
@@ -66,6 +66,24 @@ pub(super) enum What {
     Delete(OneThread),
     /// Kill a run, resume it, and prove that nothing was lost or done twice
     Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GraphsArgs {
+    #[command(subcommand)]
+    pub(super) what: Option<GraphsWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GraphsWhat {
+    /// Show the nodes of a graph, where they lead, and the fields of its state
+    Show(OneGraph),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OneGraph {
+    /// The graph
+    pub(super) graph: String,
 }
 
 /// How a run is started; these flags stand beside those of the graph.

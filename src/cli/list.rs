@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure, stands};
+use super::graph::graph_json;
 use super::out::cut;
 use super::shell::{Shell, quoted};
 use crate::ThreadId;
@@ -18,22 +19,7 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
     for entry in &shell.entries {
         let view = entry.known()?.view();
         let names: Vec<_> = view.nodes.iter().map(|node| node.name.as_str()).collect();
-        shell.out.value(&json!({
-            "graph": view.name,
-            "state": view.state,
-            "nodes": view.nodes.iter().map(|node| json!({
-                "name": node.name.as_str(),
-                "kind": node.kind.name(),
-                "exits": node.exits,
-                "payload": node.payload,
-            })).collect::<Vec<_>>(),
-            "fields": view.fields.iter().map(|field| json!({
-                "name": field.name,
-                "type": field.type_name,
-                "reducer": field.reducer.id,
-                "required": field.required,
-            })).collect::<Vec<_>>(),
-        }));
+        shell.out.value(&graph_json(view));
         shell
             .out
             .say(format!("{:<12} {}", view.name, names.join(", ")));

@@ -52,6 +52,7 @@ mod demo;
 mod drive;
 mod entry;
 mod exit;
+mod graph;
 mod json;
 mod lines;
 mod list;

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Cli, Globals, StartArgs, What, wants_json};
+use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure};
 use super::out::Out;
-use super::{demo, drive, list, look, picture, show};
+use super::{demo, drive, graph, list, look, picture, show};
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
 /// The store's folder where nothing else is said.
@@ -93,7 +93,10 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("no threads can be had: {error}")))?;
     let exit = runtime.block_on(async {
         match what {
-            What::Graphs => list::graphs(&mut shell),
+            What::Graphs(args) => match args.what {
+                Some(GraphsWhat::Show(one)) => graph::show(&mut shell, &one.graph),
+                None => list::graphs(&mut shell),
+            },
             What::Run => match run {
                 Some((graph, given)) => drive::run(&mut shell, graph, given).await,
                 None => Err(shell.no_graph(None)),

@@ -14,6 +14,8 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_looks;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
 mod data_path;
 mod engine_cases;
