@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::store::Status;
 use crate::{RunId, ThreadId};
 
 /// Runs typed state graphs, and takes them up again after a crash.
@@ -53,7 +54,7 @@ pub(super) enum What {
     /// Go on with a thread where it stands
     Resume(ResumeArgs),
     /// List the threads of the store
-    Threads,
+    Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
     Show(OneThread),
     /// List the checkpoints of a thread
@@ -130,6 +131,23 @@ pub(super) struct ResumeArgs {
     pub(super) probes: Probes,
 }
 
+/// Which threads; all of what is given must hold.
+#[derive(Debug, Args)]
+pub(super) struct ThreadsArgs {
+    /// Only those that stand like this: running, failed, finished, …; several with commas
+    #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
+    pub(super) status: Vec<Status>,
+    /// Only those of this graph
+    #[arg(long, value_name = "GRAPH")]
+    pub(super) graph: Option<String>,
+    /// Only those that were last written longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) older_than: Option<Duration>,
+    /// Also count records and the bytes of their values, which reads all of them
+    #[arg(long)]
+    pub(super) sizes: bool,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct OneThread {
     /// The thread
@@ -180,6 +198,25 @@ pub(super) struct DemoArgs {
     /// Where the demo works [default: a new folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub(super) dir: Option<PathBuf>,
+}
+
+/// Every status that a thread can have.
+const STATUSES: [Status; 7] = [
+    Status::Running,
+    Status::Paused,
+    Status::Parked,
+    Status::Failed,
+    Status::Finished,
+    Status::Cancelled,
+    Status::Limited,
+];
+
+fn status(text: &str) -> Result<Status, String> {
+    let found = STATUSES.into_iter().find(|known| known.to_string() == text);
+    found.ok_or_else(|| {
+        let known: Vec<_> = STATUSES.iter().map(Status::to_string).collect();
+        format!("a thread is one of {}", known.join(", "))
+    })
 }
 
 /// Reads `90s`, `500ms`, `5m`, `2h`; a number alone is seconds.

@@ -1,11 +1,15 @@
 //! `graphs`, `threads`, `delete`.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use serde_json::{Value, json};
 
+use super::args::ThreadsArgs;
 use super::exit::{Exit, Failure, stands};
 use super::graph::graph_json;
 use super::out::cut;
 use super::shell::{Shell, quoted};
+use super::size::Size;
 use crate::ThreadId;
 use crate::store::{CheckpointStore, Head, StoreError};
 
@@ -30,25 +34,52 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Lists the threads.
-pub(super) async fn threads(shell: &mut Shell) -> Result<Exit, Failure> {
+/// Lists the threads, sorted by name.
+pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Exit, Failure> {
     let store = shell.old_store()?;
     let mut threads = all_threads(&*store).await?;
     threads.sort_by(|(left, _), (right, _)| left.cmp(right));
-    if threads.is_empty() {
-        shell.out.say("There is no thread yet.");
+    let all = threads.len();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    threads.retain(|(_, head)| is_one_of(head, which, now));
+    match (threads.len(), all) {
+        (0, 0) => shell.out.say("There is no thread yet."),
+        (0, all) => shell
+            .out
+            .say(format!("None of the {all} threads is like that.")),
+        _ => {}
     }
     for (thread, head) in &threads {
-        shell.out.value(&head_json(thread, head));
-        shell.out.say(format!(
+        let mut value = head_json(thread, head);
+        let mut line = format!(
             "{:<36} {:<12} {:<10} superstep {}",
             cut(thread.as_str(), 36),
             cut(&head.graph, 12),
             head.status,
             head.step
-        ));
+        );
+        if which.sizes {
+            let size = Size::of(&*store, thread).await?;
+            (value["records"], value["bytes"]) = (json!(size.records), json!(size.bytes));
+            line.push_str(&format!(", {size}"));
+        }
+        shell.out.value(&value);
+        shell.out.say(line);
     }
     Ok(Exit::Done)
+}
+
+fn is_one_of(head: &Head, which: &ThreadsArgs, now: Duration) -> bool {
+    let written = Duration::from_millis(head.updated_ms);
+    (which.status.is_empty() || which.status.contains(&head.status))
+        && which
+            .graph
+            .as_ref()
+            .is_none_or(|graph| *graph == head.graph)
+        && which
+            .older_than
+            .is_none_or(|time| written.checked_add(time).is_some_and(|end| end < now))
 }
 
 /// Deletes a thread.

@@ -63,6 +63,7 @@ mod probe;
 mod shell;
 mod show;
 mod signal;
+mod size;
 mod unknown;
 
 use std::ffi::OsString;

@@ -102,7 +102,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
                 None => Err(shell.no_graph(None)),
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
-            What::Threads => list::threads(&mut shell).await,
+            What::Threads(args) => list::threads(&mut shell, &args).await,
             What::Show(args) => show::show(&mut shell, &args.thread).await,
             What::History(args) => look::history(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
