@@ -63,6 +63,10 @@ pub(super) enum What {
     Events(OneThread),
     /// Draw a graph, or a thread laid over its graph
     Dot(DotArgs),
+    /// Copy a thread, with its whole history, to another name
+    Copy(CopyArgs),
+    /// Drop the records of a thread that nothing needs any more: its older checkpoints
+    Prune(OneThread),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
     /// Kill a run, resume it, and prove that nothing was lost or done twice
@@ -152,6 +156,14 @@ pub(super) struct ThreadsArgs {
 pub(super) struct OneThread {
     /// The thread
     pub(super) thread: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CopyArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The name of the copy
+    pub(super) new: ThreadId,
 }
 
 #[derive(Debug, Args)]

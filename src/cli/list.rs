@@ -1,4 +1,4 @@
-//! `graphs`, `threads`, `delete`.
+//! `graphs` and `threads`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -80,18 +80,6 @@ fn is_one_of(head: &Head, which: &ThreadsArgs, now: Duration) -> bool {
         && which
             .older_than
             .is_none_or(|time| written.checked_add(time).is_some_and(|end| end < now))
-}
-
-/// Deletes a thread.
-pub(super) async fn delete(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
-    head(shell, &*store, thread).await?;
-    store.delete_thread(thread).await?;
-    shell
-        .out
-        .value(&json!({"thread": thread.as_str(), "deleted": true}));
-    shell.out.say(format!("thread {thread} is deleted"));
-    Ok(Exit::Done)
 }
 
 /// How a thread stands; one that is not there is refused with those that are.

@@ -54,6 +54,7 @@ mod entry;
 mod exit;
 mod graph;
 mod json;
+mod keep;
 mod lines;
 mod list;
 mod look;

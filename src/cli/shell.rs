@@ -17,7 +17,7 @@ use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure};
 use super::out::Out;
-use super::{demo, drive, graph, list, look, picture, show};
+use super::{demo, drive, graph, keep, list, look, picture, show};
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
 /// The store's folder where nothing else is said.
@@ -107,7 +107,9 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::History(args) => look::history(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
-            What::Delete(args) => list::delete(&mut shell, &args.thread).await,
+            What::Copy(args) => keep::copy(&mut shell, &args).await,
+            What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
+            What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }
     });

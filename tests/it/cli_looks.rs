@@ -1,5 +1,7 @@
 //! Looking at graphs, threads and checkpoints from the command line.
 
+use std::io::{BufRead, BufReader};
+
 use serde_json::json;
 
 use crate::cli_bin::{Desk, Ran};
@@ -84,4 +86,73 @@ fn threads_are_chosen_by_status_graph_and_age_and_weighed() {
     says(&text, &[" records, ", " bytes of values"]);
     let wrong = desk.run(&["threads", "--status", "done"]).exits(2);
     says(&wrong.err, &["running, paused", "next: milepost"]);
+}
+
+#[test]
+fn a_thread_is_copied_with_its_history_and_both_go_on_alone() {
+    let desk = Desk::new();
+    counted(&desk, "t", &["--step-limit", "1"]).exits(4);
+    let told = desk.run(&["copy", "t", "my copy"]).exits(0).out;
+    says(
+        &told,
+        &[
+            "copied to my copy",
+            "superstep 1",
+            "next: milepost show 'my copy'",
+        ],
+    );
+    desk.run(&["resume", "my copy"]).exits(0);
+    let shown = |thread: &str| desk.run(&["show", thread, "--json"]).exits(0).value();
+    assert_eq!(shown("my copy")["status"], "finished");
+    assert_eq!(shown("t")["status"], "limited");
+    let history = desk.run(&["history", "my copy", "--json"]).exits(0);
+    assert_eq!(history.values().len(), 4);
+    let taken = desk.run(&["copy", "t", "my copy"]).exits(2);
+    says(&taken.err, &["my copy exists already", "next:"]);
+    let missing = desk.run(&["copy", "nosuch", "x"]).exits(2);
+    says(
+        &missing.err,
+        &["no thread nosuch", "next: milepost threads"],
+    );
+}
+
+#[test]
+fn a_pruned_thread_stands_where_it_stood_and_says_what_is_gone() {
+    let desk = Desk::new();
+    counted(&desk, "t", &["--to", "150"]).exits(0);
+    let before = desk.run(&["show", "t", "--json"]).exits(0).value();
+    let told = desk.run(&["prune", "t"]).exits(0).out;
+    says(&told, &["records are dropped", "oldest checkpoint is now "]);
+    let after = desk.run(&["show", "t", "--json"]).exits(0).value();
+    assert_eq!(
+        (&after["state"], &after["seq"]),
+        (&before["state"], &before["seq"])
+    );
+    let again = desk.run(&["prune", "t", "--json"]).exits(0).value();
+    assert_eq!(again["dropped"], 0);
+    let oldest = again["oldest"].as_u64().unwrap();
+    let history = desk.run(&["history", "t", "--json"]).exits(0).values();
+    assert!(history.iter().any(|at| at["seq"] == oldest));
+    says(
+        &desk.run(&["dot", "--run", "t"]).exits(0).out,
+        &["older supersteps are pruned and not counted"],
+    );
+    counted(&desk, "short", &[]).exits(0);
+    says(&desk.run(&["prune", "short"]).exits(0).out, &["as it was"]);
+}
+
+#[test]
+fn a_thread_of_a_store_in_use_is_neither_copied_nor_pruned() {
+    let desk = Desk::new();
+    let mut holder = desk.start(&[
+        "run", "count", "--to", "1000", "--pace", "50ms", "--thread", "t",
+    ]);
+    let mut line = String::new();
+    let mut reader = BufReader::new(holder.stdout.take().unwrap());
+    reader.read_line(&mut line).unwrap();
+    for words in [&["copy", "t", "u"][..], &["prune", "t"]] {
+        says(&desk.run(words).exits(7).err, &["mileposts", "next:"]);
+    }
+    holder.kill().unwrap();
+    holder.wait().unwrap();
 }
