@@ -61,6 +61,8 @@ pub(super) enum What {
     History(OneThread),
     /// List what happened in a thread
     Events(OneThread),
+    /// Show which fields differ between two checkpoints of a thread
+    Diff(DiffArgs),
     /// Draw a graph, or a thread laid over its graph
     Dot(DotArgs),
     /// Copy a thread, with its whole history, to another name
@@ -164,6 +166,18 @@ pub(super) struct CopyArgs {
     pub(super) thread: ThreadId,
     /// The name of the copy
     pub(super) new: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The one checkpoint, by its seq as `history` lists it
+    #[arg(value_name = "SEQ")]
+    pub(super) from: u64,
+    /// The other checkpoint
+    #[arg(value_name = "SEQ")]
+    pub(super) to: u64,
 }
 
 #[derive(Debug, Args)]

@@ -49,6 +49,7 @@
 mod args;
 mod ask;
 mod demo;
+mod diff;
 mod drive;
 mod entry;
 mod exit;

@@ -17,7 +17,7 @@ use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure};
 use super::out::Out;
-use super::{demo, drive, graph, keep, list, look, picture, show};
+use super::{demo, diff, drive, graph, keep, list, look, picture, show};
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
 /// The store's folder where nothing else is said.
@@ -106,6 +106,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Show(args) => show::show(&mut shell, &args.thread).await,
             What::History(args) => look::history(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
+            What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,

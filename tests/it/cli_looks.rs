@@ -156,3 +156,34 @@ fn a_thread_of_a_store_in_use_is_neither_copied_nor_pruned() {
     holder.kill().unwrap();
     holder.wait().unwrap();
 }
+
+#[test]
+fn two_checkpoints_are_compared_field_by_field() {
+    let desk = Desk::new();
+    counted(&desk, "t", &["--to", "3"]).exits(0);
+    let history = desk.run(&["history", "t", "--json"]).exits(0).values();
+    let seqs: Vec<_> = history.iter().map(|at| at["seq"].to_string()).collect();
+    let text = desk.run(&["diff", "t", &seqs[0], &seqs[3]]).exits(0).out;
+    says(&text, &["thread t, checkpoint", "  n: 0 → 3"]);
+    assert_eq!(
+        text.lines().count(),
+        2,
+        "only what differs is shown: {text}"
+    );
+    let back = ["diff", "t", &seqs[3], &seqs[1], "--json"];
+    let value = desk.run(&back).exits(0).value();
+    assert_eq!(value["fields"], json!({"n": {"before": 3, "after": 1}}));
+    let same = desk.run(&["diff", "t", &seqs[2], &seqs[2]]).exits(0).out;
+    says(&same, &["no field differs"]);
+    let wrong = desk.run(&["diff", "t", &seqs[0], "999"]).exits(2);
+    says(
+        &wrong.err,
+        &[
+            "no checkpoint 999",
+            &seqs.join(", "),
+            "next: milepost history t",
+        ],
+    );
+    let missing = desk.run(&["diff", "nosuch", "1", "2"]).exits(2);
+    says(&missing.err, &["no thread nosuch"]);
+}
