@@ -71,6 +71,8 @@ pub(super) enum What {
     Prune(OneThread),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
+    /// Write what a shell needs to complete the words of these commands
+    Completions(CompletionsArgs),
     /// Kill a run, resume it, and prove that nothing was lost or done twice
     Demo(DemoArgs),
 }
@@ -206,6 +208,13 @@ pub(super) enum Format {
     Dot,
     /// Mermaid
     Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
@@ -111,6 +112,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
+            What::Completions(args) => shell.completions(args.shell),
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }
     });
@@ -196,6 +198,21 @@ impl Shell {
             }
             None => format!("{} {words}", self.program),
         }
+    }
+
+    /// Writes the completions of the whole command line, graphs and their flags included.
+    fn completions(&mut self, shell: clap_complete::Shell) -> Result<Exit, Failure> {
+        let mut text = Vec::new();
+        let mut command = command(&self.entries)?;
+        clap_complete::generate(shell, &mut command, &self.program, &mut text);
+        let text = String::from_utf8_lossy(&text);
+        if self.out.is_json() {
+            let value = json!({"shell": shell.to_string(), "text": text});
+            self.out.value(&value);
+        } else {
+            self.out.raw(&text);
+        }
+        Ok(Exit::Done)
     }
 
     /// Whether the store is gone with this process.

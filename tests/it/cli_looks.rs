@@ -187,3 +187,20 @@ fn two_checkpoints_are_compared_field_by_field() {
     let missing = desk.run(&["diff", "nosuch", "1", "2"]).exits(2);
     says(&missing.err, &["no thread nosuch"]);
 }
+
+#[test]
+fn a_shell_can_complete_commands_graphs_and_flags() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = desk.run(&["completions", shell]).exits(0).out;
+        says(&text, &["milepost", "history", "research", "blocked-by"]);
+    }
+    let value = desk
+        .run(&["completions", "fish", "--json"])
+        .exits(0)
+        .value();
+    assert_eq!(value["shell"], "fish");
+    let wrong = desk.run(&["completions", "dos"]).exits(2);
+    says(&wrong.err, &["bash", "next: milepost"]);
+    assert!(!desk.path("mileposts").exists(), "no store is made to look");
+}
