@@ -32,6 +32,8 @@ pub enum EventKind {
         run: RunId,
         /// The input.
         update: Vec<FieldUpdate>,
+        /// The edges taken out of the start.
+        edges: Vec<TakenEdge>,
         /// What runs first.
         next: Vec<NodeName>,
     },

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::store::Status;
 use crate::{RunId, ThreadId};
 
 /// Runs typed state graphs, and takes them up again after a crash.
@@ -45,27 +46,53 @@ pub(super) struct Globals {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum What {
-    /// List the graphs of this program
-    Graphs,
+    /// List the graphs of this program, or show one
+    Graphs(GraphsArgs),
     /// Start a run of a graph
     #[command(subcommand_value_name = "GRAPH", subcommand_help_heading = "Graphs")]
     Run,
     /// Go on with a thread where it stands
     Resume(ResumeArgs),
     /// List the threads of the store
-    Threads,
+    Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
     Show(OneThread),
     /// List the checkpoints of a thread
     History(OneThread),
     /// List what happened in a thread
     Events(OneThread),
-    /// Draw a graph
+    /// Show which fields differ between two checkpoints of a thread
+    Diff(DiffArgs),
+    /// Draw a graph, or a thread laid over its graph
     Dot(DotArgs),
+    /// Copy a thread, with its whole history, to another name
+    Copy(CopyArgs),
+    /// Drop the records of a thread that nothing needs any more: its older checkpoints
+    Prune(OneThread),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
+    /// Write what a shell needs to complete the words of these commands
+    Completions(CompletionsArgs),
     /// Kill a run, resume it, and prove that nothing was lost or done twice
     Demo(DemoArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GraphsArgs {
+    #[command(subcommand)]
+    pub(super) what: Option<GraphsWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GraphsWhat {
+    /// Show the nodes of a graph, where they lead, and the fields of its state
+    Show(OneGraph),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OneGraph {
+    /// The graph
+    pub(super) graph: String,
 }
 
 /// How a run is started; these flags stand beside those of the graph.
@@ -112,6 +139,23 @@ pub(super) struct ResumeArgs {
     pub(super) probes: Probes,
 }
 
+/// Which threads; all of what is given must hold.
+#[derive(Debug, Args)]
+pub(super) struct ThreadsArgs {
+    /// Only those that stand like this: running, failed, finished, …; several with commas
+    #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
+    pub(super) status: Vec<Status>,
+    /// Only those of this graph
+    #[arg(long, value_name = "GRAPH")]
+    pub(super) graph: Option<String>,
+    /// Only those that were last written longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) older_than: Option<Duration>,
+    /// Also count records and the bytes of their values, which reads all of them
+    #[arg(long)]
+    pub(super) sizes: bool,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct OneThread {
     /// The thread
@@ -119,12 +163,41 @@ pub(super) struct OneThread {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct CopyArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The name of the copy
+    pub(super) new: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The one checkpoint, by its seq as `history` lists it
+    #[arg(value_name = "SEQ")]
+    pub(super) from: u64,
+    /// The other checkpoint
+    #[arg(value_name = "SEQ")]
+    pub(super) to: u64,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct DotArgs {
-    /// The graph
-    pub(super) graph: String,
+    /// The graph; with --run, that of the thread
+    pub(super) graph: Option<String>,
     /// For which program
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
+    /// Lay this thread over the graph: what ran how often, what failed, what is left
+    #[arg(long, value_name = "THREAD")]
+    pub(super) run: Option<ThreadId>,
+    /// The thread as it was at this checkpoint [default: as it is now]
+    #[arg(long, value_name = "SEQ", requires = "run")]
+    pub(super) at: Option<u64>,
+    /// Say how long each node took the last time
+    #[arg(long, requires = "run")]
+    pub(super) times: bool,
 }
 
 /// A language of pictures.
@@ -135,6 +208,13 @@ pub(super) enum Format {
     Dot,
     /// Mermaid
     Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
@@ -153,6 +233,25 @@ pub(super) struct DemoArgs {
     /// Where the demo works [default: a new folder for temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub(super) dir: Option<PathBuf>,
+}
+
+/// Every status that a thread can have.
+const STATUSES: [Status; 7] = [
+    Status::Running,
+    Status::Paused,
+    Status::Parked,
+    Status::Failed,
+    Status::Finished,
+    Status::Cancelled,
+    Status::Limited,
+];
+
+fn status(text: &str) -> Result<Status, String> {
+    let found = STATUSES.into_iter().find(|known| known.to_string() == text);
+    found.ok_or_else(|| {
+        let known: Vec<_> = STATUSES.iter().map(Status::to_string).collect();
+        format!("a thread is one of {}", known.join(", "))
+    })
 }
 
 /// Reads `90s`, `500ms`, `5m`, `2h`; a number alone is seconds.

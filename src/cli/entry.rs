@@ -16,7 +16,7 @@ use super::exit::{Exit, Failure};
 use super::json;
 use crate::store::CheckpointStore;
 use crate::{
-    BuildError, Command, Graph, GraphView, RunError, RunId, Runner, Snapshot, State, ThreadId,
+    BuildError, Command, Graph, GraphView, RunError, RunId, Runner, Seq, Snapshot, State, ThreadId,
 };
 
 /// Why flags make no input.
@@ -124,6 +124,14 @@ pub(super) trait Known: Send + Sync {
         store: Arc<dyn CheckpointStore>,
         thread: &'a ThreadId,
     ) -> BoxFuture<'a, Result<Value, RunError>>;
+
+    /// The state at a checkpoint of a thread.
+    fn state_at<'a>(
+        &'a self,
+        store: Arc<dyn CheckpointStore>,
+        thread: &'a ThreadId,
+        at: Seq,
+    ) -> BoxFuture<'a, Result<Value, RunError>>;
 }
 
 struct Flagged<A: Input> {
@@ -189,6 +197,16 @@ impl<A: Input> Known for Flagged<A> {
     ) -> BoxFuture<'a, Result<Value, RunError>> {
         let runner = Runner::new(self.graph.clone()).shared_store(store);
         Box::pin(async move { Ok(fields(&runner.state(thread).await?)) })
+    }
+
+    fn state_at<'a>(
+        &'a self,
+        store: Arc<dyn CheckpointStore>,
+        thread: &'a ThreadId,
+        at: Seq,
+    ) -> BoxFuture<'a, Result<Value, RunError>> {
+        let runner = Runner::new(self.graph.clone()).shared_store(store);
+        Box::pin(async move { Ok(fields(&runner.state_at(thread, at).await?)) })
     }
 }
 

@@ -116,6 +116,10 @@ impl From<StoreError> for Failure {
                 Exit::Corrupt,
                 "keep the folder as it is, copy it, and put back the last good copy",
             ),
+            StoreError::Exists { .. } => (
+                Exit::Usage,
+                "choose another name, or delete that thread first",
+            ),
             StoreError::Newer { .. } => (Exit::Corrupt, "use the program that wrote it"),
             StoreError::Io { source, .. } if is_full(source) => (
                 Exit::Failed,

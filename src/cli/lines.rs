@@ -196,11 +196,23 @@ pub(super) fn event_json(event: &Event) -> Value {
     let texts =
         |names: &[NodeName]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
     let error = |error: &ErrorText| json!({"class": error.class, "message": error.message});
+    let edges = |edges: &[TakenEdge]| -> Vec<Value> {
+        let edge = |edge: &TakenEdge| {
+            json!({
+                "from": edge.from.as_ref().map(NodeName::as_str),
+                "label": edge.label,
+                "to": edge.to.as_ref().map(NodeName::as_str),
+                "tasks": edge.tasks,
+            })
+        };
+        edges.iter().map(edge).collect()
+    };
     let (name, mut fields) = match &event.kind {
         EventKind::Started {
             thread,
             run,
             update,
+            edges: taken,
             next,
         } => (
             "started",
@@ -208,6 +220,7 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "thread": thread.as_str(),
                 "run": run.as_str(),
                 "update": json::update(update),
+                "edges": edges(taken),
                 "next": texts(next),
             }),
         ),
@@ -273,23 +286,14 @@ pub(super) fn event_json(event: &Event) -> Value {
             "task_failed",
             json!({"task": task(path), "attempts": attempts, "error": error(why)}),
         ),
-        EventKind::Committed { step, edges, next } => {
-            let edges: Vec<_> = edges
-                .iter()
-                .map(|edge| {
-                    json!({
-                        "from": edge.from.as_ref().map(NodeName::as_str),
-                        "label": edge.label,
-                        "to": edge.to.as_ref().map(NodeName::as_str),
-                        "tasks": edge.tasks,
-                    })
-                })
-                .collect();
-            (
-                "committed",
-                json!({"step": step.get(), "edges": edges, "next": texts(next)}),
-            )
-        }
+        EventKind::Committed {
+            step,
+            edges: taken,
+            next,
+        } => (
+            "committed",
+            json!({"step": step.get(), "edges": edges(taken), "next": texts(next)}),
+        ),
         EventKind::Ended {
             status,
             step,

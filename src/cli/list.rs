@@ -1,13 +1,16 @@
-//! `graphs`, `dot`, `threads`, `delete`.
+//! `graphs` and `threads`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::args::{DotArgs, Format};
+use super::args::ThreadsArgs;
 use super::exit::{Exit, Failure, stands};
+use super::graph::graph_json;
 use super::out::{cut, one_line};
 use super::shell::Shell;
+use super::size::Size;
 use crate::ThreadId;
-use crate::dot::{Dot, Mermaid};
 use crate::store::{CheckpointStore, Head, StoreError};
 
 /// How many threads are read at once.
@@ -20,22 +23,7 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
     for entry in &shell.entries {
         let view = entry.known()?.view();
         let names: Vec<_> = view.nodes.iter().map(|node| node.name.as_str()).collect();
-        shell.out.value(&json!({
-            "graph": view.name,
-            "state": view.state,
-            "nodes": view.nodes.iter().map(|node| json!({
-                "name": node.name.as_str(),
-                "kind": node.kind.name(),
-                "exits": node.exits,
-                "payload": node.payload,
-            })).collect::<Vec<_>>(),
-            "fields": view.fields.iter().map(|field| json!({
-                "name": field.name,
-                "type": field.type_name,
-                "reducer": field.reducer.id,
-                "required": field.required,
-            })).collect::<Vec<_>>(),
-        }));
+        shell.out.value(&graph_json(view));
         shell
             .out
             .say(format!("{:<12} {}", view.name, names.join(", ")));
@@ -46,53 +34,52 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Draws a graph.
-pub(super) fn dot(shell: &mut Shell, args: &DotArgs) -> Result<Exit, Failure> {
-    let known = shell.graph(&args.graph)?;
-    let (name, text) = match args.format {
-        Format::Dot => ("dot", Dot::new(known.view()).to_string()),
-        Format::Mermaid => ("mermaid", Mermaid::new(known.view()).to_string()),
-    };
-    if shell.out.is_json() {
-        let value = json!({"graph": args.graph, "format": name, "text": text});
-        shell.out.value(&value);
-    } else {
-        shell.out.raw(&text);
-    }
-    Ok(Exit::Done)
-}
-
-/// Lists the threads.
-pub(super) async fn threads(shell: &mut Shell) -> Result<Exit, Failure> {
+/// Lists the threads, sorted by name.
+pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Exit, Failure> {
     let store = shell.old_store()?;
     let mut threads = all_threads(&*store).await?;
     threads.sort_by(|(left, _), (right, _)| left.cmp(right));
-    if threads.is_empty() {
-        shell.out.say("There is no thread yet.");
+    let all = threads.len();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    threads.retain(|(_, head)| is_one_of(head, which, now));
+    match (threads.len(), all) {
+        (0, 0) => shell.out.say("There is no thread yet."),
+        (0, all) => shell
+            .out
+            .say(format!("None of the {all} threads is like that.")),
+        _ => {}
     }
     for (thread, head) in &threads {
-        shell.out.value(&head_json(thread, head));
-        shell.out.say(format!(
+        let mut value = head_json(thread, head);
+        let mut line = format!(
             "{:<36} {:<12} {:<10} superstep {}",
             cut(&one_line(thread.as_str()), 36),
             cut(&one_line(&head.graph), 12),
             head.status,
             head.step
-        ));
+        );
+        if which.sizes {
+            let size = Size::of(&*store, thread).await?;
+            (value["records"], value["bytes"]) = (json!(size.records), json!(size.bytes));
+            line.push_str(&format!(", {size}"));
+        }
+        shell.out.value(&value);
+        shell.out.say(line);
     }
     Ok(Exit::Done)
 }
 
-/// Deletes a thread.
-pub(super) async fn delete(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
-    head(shell, &*store, thread).await?;
-    store.delete_thread(thread).await?;
-    shell
-        .out
-        .value(&json!({"thread": thread.as_str(), "deleted": true}));
-    shell.out.say(format!("thread {thread} is deleted"));
-    Ok(Exit::Done)
+fn is_one_of(head: &Head, which: &ThreadsArgs, now: Duration) -> bool {
+    let written = Duration::from_millis(head.updated_ms);
+    (which.status.is_empty() || which.status.contains(&head.status))
+        && which
+            .graph
+            .as_ref()
+            .is_none_or(|graph| *graph == head.graph)
+        && which
+            .older_than
+            .is_none_or(|time| written.checked_add(time).is_some_and(|end| end < now))
 }
 
 /// How a thread stands; one that is not there is refused with those that are.

@@ -5,8 +5,12 @@ use serde_json::json;
 use super::exit::{Exit, Failure};
 use super::lines::{Lines, event_json};
 use super::list::head;
-use super::shell::Shell;
-use crate::{EventKind, ThreadId};
+use super::shell::{Shell, quoted};
+use crate::store::CheckpointStore;
+use crate::{EventKind, Seq, ThreadId};
+
+/// How many checkpoints an error names.
+const NAMED: usize = 10;
 
 /// Lists the checkpoints of a thread.
 pub(super) async fn history(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
@@ -71,6 +75,35 @@ pub(super) async fn events(shell: &mut Shell, thread: &ThreadId) -> Result<Exit,
         shell.out.say(line);
     }
     Ok(Exit::Done)
+}
+
+/// Refuses a seq that is no checkpoint of a thread, with those that are.
+pub(super) async fn checkpoint(
+    shell: &Shell,
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    at: Seq,
+) -> Result<(), Failure> {
+    let known: Vec<_> = crate::history(store, thread).await?;
+    if known.iter().any(|known| known.seq == at) {
+        return Ok(());
+    }
+    let older = known.len().saturating_sub(NAMED);
+    let mut named: Vec<_> = known[older..]
+        .iter()
+        .map(|known| known.seq.to_string())
+        .collect();
+    if older > 0 {
+        named.insert(0, format!("{older} older ones"));
+    }
+    let named = if named.is_empty() {
+        "none".to_owned()
+    } else {
+        named.join(", ")
+    };
+    let what = format!("thread {thread} has no checkpoint {at}; it has {named}");
+    let next = format!("history {}", quoted(thread.as_str()));
+    Err(Failure::usage(what).next(shell.again(&next)))
 }
 
 fn nodes(nodes: &[(String, u32)]) -> String {

@@ -50,18 +50,23 @@
 mod args;
 mod ask;
 mod demo;
+mod diff;
 mod drive;
 mod entry;
 mod exit;
+mod graph;
 mod json;
+mod keep;
 mod lines;
 mod list;
 mod look;
 mod out;
+mod picture;
 mod probe;
 mod shell;
 mod show;
 mod signal;
+mod size;
 mod unknown;
 
 use std::ffi::OsString;

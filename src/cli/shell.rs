@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Cli, Globals, StartArgs, What, wants_json};
+use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
 use super::out::Out;
-use super::{demo, drive, list, look, show};
+use super::{demo, diff, drive, graph, keep, list, look, picture, show};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
@@ -95,18 +96,25 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("no threads can be had: {error}")))?;
     let exit = runtime.block_on(async {
         match what {
-            What::Graphs => list::graphs(&mut shell),
+            What::Graphs(args) => match args.what {
+                Some(GraphsWhat::Show(one)) => graph::show(&mut shell, &one.graph),
+                None => list::graphs(&mut shell),
+            },
             What::Run => match run {
                 Some((graph, given)) => drive::run(&mut shell, graph, given).await,
                 None => Err(shell.no_graph(None)),
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
-            What::Threads => list::threads(&mut shell).await,
+            What::Threads(args) => list::threads(&mut shell, &args).await,
             What::Show(args) => show::show(&mut shell, &args.thread).await,
             What::History(args) => look::history(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
-            What::Dot(args) => list::dot(&mut shell, &args),
-            What::Delete(args) => list::delete(&mut shell, &args.thread).await,
+            What::Diff(args) => diff::diff(&mut shell, &args).await,
+            What::Dot(args) => picture::dot(&mut shell, &args).await,
+            What::Copy(args) => keep::copy(&mut shell, &args).await,
+            What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
+            What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
+            What::Completions(args) => shell.completions(args.shell),
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }
     });
@@ -208,6 +216,21 @@ impl Shell {
         self.again(&format!("resume {end}{}", quoted(name)))
     }
 
+    /// Writes the completions of the whole command line, graphs and their flags included.
+    fn completions(&mut self, shell: clap_complete::Shell) -> Result<Exit, Failure> {
+        let mut text = Vec::new();
+        let mut command = command(&self.entries)?;
+        clap_complete::generate(shell, &mut command, &self.program, &mut text);
+        let text = String::from_utf8_lossy(&text);
+        if self.out.is_json() {
+            let value = json!({"shell": shell.to_string(), "text": text});
+            self.out.value(&value);
+        } else {
+            self.out.raw(&text);
+        }
+        Ok(Exit::Done)
+    }
+
     /// Whether the store is gone with this process.
     pub(super) fn in_memory(&self) -> bool {
         self.place() == Path::new("memory")
@@ -264,7 +287,7 @@ fn is_empty(place: &Path) -> bool {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

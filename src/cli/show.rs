@@ -87,7 +87,7 @@ pub(super) async fn show(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, F
 }
 
 /// A value on one line, with how much there is where it is cut.
-fn brief(value: &Value) -> String {
+pub(super) fn brief(value: &Value) -> String {
     let text = value.to_string();
     let short = cut(&text, WIDTH);
     match value {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::line::{Stroke, label, stroke};
-use super::look::{END, INK, LINE, Look, START, look};
+use super::line::{Drawn, Stroke, label, stroke, text};
+use super::look::{END, INK, LINE, Look, START, TAKEN, look, marked};
+use super::overlay::{EdgeRun, Overlay};
 use super::text::DotText;
 use crate::graph::{EdgeView, GraphView, NodeView, Point};
 
@@ -40,12 +41,33 @@ use crate::graph::{EdgeView, GraphView, NodeView, Point};
 #[derive(Debug, Clone, Copy)]
 pub struct Dot<'g> {
     view: &'g GraphView,
+    run: Option<Drawn<'g>>,
 }
 
 impl<'g> Dot<'g> {
     /// Draws this graph.
     pub fn new(view: &'g GraphView) -> Self {
-        Self { view }
+        Self { view, run: None }
+    }
+
+    /// Lays a run over the graph: each node says below its name how often it ended, retries,
+    /// failures, and what is left to run; each edge how often it was taken. What failed is
+    /// vermilion, what is left to run blue, and what was never visited pale. Times are left out, so
+    /// the same records give the same bytes.
+    #[must_use]
+    pub fn run(mut self, overlay: &'g Overlay) -> Self {
+        let times = false;
+        self.run = Some(Drawn { overlay, times });
+        self
+    }
+
+    /// Says of each node of the run how long its last try took.
+    #[must_use]
+    pub fn times(mut self) -> Self {
+        if let Some(run) = &mut self.run {
+            run.times = true;
+        }
+        self
     }
 }
 
@@ -66,14 +88,22 @@ impl fmt::Display for Dot<'_> {
             "  edge [fontname=\"{FONT}\", fontsize=\"10\", fontcolor=\"{LINE}\", color=\"{LINE}\", \
              penwidth=\"1.2\", arrowsize=\"0.8\"]\n"
         )?;
+        if let Some(run) = self.run {
+            writeln!(
+                f,
+                "  label=\"{}\"\n  fontname=\"{FONT}\"\n  fontsize=\"11\"\n  fontcolor=\"{LINE}\"\n",
+                DotText(&run.overlay.to_string())
+            )?;
+        }
         end_of_graph(f, "start", START)?;
         for (place, node) in nodes.iter().enumerate() {
-            write_node(f, place, node)?;
+            write_node(f, place, node, self.run)?;
         }
         end_of_graph(f, "stop", END)?;
         f.write_str("\n")?;
-        for edge in edges {
-            write_edge(f, edge)?;
+        for (place, edge) in edges.iter().enumerate() {
+            let run = self.run.map(|run| run.overlay.edge(place));
+            write_edge(f, edge, run.unwrap_or_default())?;
         }
         f.write_str("}\n")
     }
@@ -92,12 +122,20 @@ fn end_of_graph(f: &mut fmt::Formatter<'_>, id: &str, look: Look) -> fmt::Result
     )
 }
 
-fn write_node(f: &mut fmt::Formatter<'_>, place: usize, node: &NodeView) -> fmt::Result {
-    let look = look(node.kind);
+fn write_node(
+    f: &mut fmt::Formatter<'_>,
+    place: usize,
+    node: &NodeView,
+    run: Option<Drawn<'_>>,
+) -> fmt::Result {
+    let look = match run {
+        Some(run) => marked(look(node.kind), run.overlay.node(place).mark()),
+        None => look(node.kind),
+    };
     write!(
         f,
         "  n{place} [label=\"{}\", class=\"{}\", tooltip=\"{}\", shape=\"{}\"",
-        DotText(node.name.as_str()),
+        DotText(&text(node.name.as_str(), place, run)),
         look.class,
         look.class,
         look.shape,
@@ -108,21 +146,26 @@ fn write_node(f: &mut fmt::Formatter<'_>, place: usize, node: &NodeView) -> fmt:
     if node.payload.is_some() {
         f.write_str(", peripheries=\"2\"")?;
     }
-    writeln!(
+    write!(
         f,
-        ", fillcolor=\"{}\", color=\"{}\"]",
+        ", fillcolor=\"{}\", color=\"{}\"",
         look.fill, look.border
-    )
+    )?;
+    if let Some(mark) = look.mark {
+        let (ink, width) = (mark.ink, mark.width);
+        write!(f, ", fontcolor=\"{ink}\", penwidth=\"{width}\"")?;
+    }
+    f.write_str("]\n")
 }
 
-fn write_edge(f: &mut fmt::Formatter<'_>, edge: &EdgeView) -> fmt::Result {
+fn write_edge(f: &mut fmt::Formatter<'_>, edge: &EdgeView, run: EdgeRun) -> fmt::Result {
     write!(f, "  {} -> {}", Id(edge.from), Id(edge.to))?;
     let mut open = Some(" [");
     let mut attribute = |f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>| {
         f.write_str(open.take().unwrap_or(", "))?;
         f.write_fmt(text)
     };
-    let label = label(edge);
+    let label = label(edge, run);
     if !label.is_empty() {
         attribute(f, format_args!("label=\"{}\"", DotText(&label)))?;
     }
@@ -139,6 +182,12 @@ fn write_edge(f: &mut fmt::Formatter<'_>, edge: &EdgeView) -> fmt::Result {
             f,
             format_args!("penwidth=\"2.4\", arrowhead=\"normalnormal\""),
         )?;
+    }
+    if run.taken > 0 {
+        attribute(f, format_args!("color=\"{TAKEN}\", fontcolor=\"{TAKEN}\""))?;
+        if edge.payload.is_none() {
+            attribute(f, format_args!("penwidth=\"2\""))?;
+        }
     }
     let close = if open.is_none() { "]\n" } else { "\n" };
     f.write_str(close)

@@ -4,6 +4,7 @@
 //! that colour-blind readers can tell apart, under dark text, so that a node reads the same on
 //! white and on black; the borders have contrast to both.
 
+use super::overlay::Mark;
 use crate::graph::NodeKind;
 
 /// Lines and their labels: about the same contrast to white as to black.
@@ -27,6 +28,17 @@ pub(super) struct Look {
     pub(super) fill: &'static str,
     /// The colour of the border.
     pub(super) border: &'static str,
+    /// What a run adds; none in a picture of the graph alone.
+    pub(super) mark: Option<Marked>,
+}
+
+/// What a run changes in the look of a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marked {
+    /// The colour of the text.
+    pub(super) ink: &'static str,
+    /// The width of the border.
+    pub(super) width: &'static str,
 }
 
 /// Where a graph begins.
@@ -37,6 +49,7 @@ pub(super) const START: Look = Look {
     brackets: ("((", "))"),
     fill: "#d9d9d9",
     border: LINE,
+    mark: None,
 };
 
 /// Where a branch ends.
@@ -47,6 +60,7 @@ pub(super) const END: Look = Look {
     brackets: ("(((", ")))"),
     fill: "#d9d9d9",
     border: LINE,
+    mark: None,
 };
 
 /// Every kind, in the order of its declaration.
@@ -80,5 +94,28 @@ pub(super) const fn look(kind: NodeKind) -> Look {
         brackets,
         fill,
         border,
+        mark: None,
+    }
+}
+
+/// A line that a run has taken.
+pub(super) const TAKEN: &str = "#2a7fb8";
+
+/// The look of a node in a run. What is left to run and what failed are dark with light text, the
+/// one blue and the other vermilion: apart from each other and from every kind also without
+/// colours, for the label says it too. What was never visited is pale.
+pub(super) const fn marked(look: Look, mark: Mark) -> Look {
+    let (fill, border, ink, width) = match mark {
+        Mark::Unvisited => ("#f6f6f6", LINE, "#666666", "0.8"),
+        Mark::Visited => (look.fill, look.border, INK, "2"),
+        Mark::Open => ("#005a8f", "#56b4e9", "#ffffff", "3"),
+        Mark::Failed => ("#9c3f00", "#e8813a", "#ffffff", "3"),
+    };
+    let mark = Some(Marked { ink, width });
+    Look {
+        fill,
+        border,
+        mark,
+        ..look
     }
 }

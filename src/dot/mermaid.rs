@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::line::{Stroke, label, stroke};
-use super::look::{END, INK, KINDS, Look, START, look};
+use super::line::{Drawn, Stroke, label, stroke, text};
+use super::look::{END, INK, KINDS, Look, START, TAKEN, look, marked};
+use super::overlay::Overlay;
 use super::text::MermaidText;
 use crate::graph::{GraphView, Point};
 
@@ -15,12 +16,30 @@ use crate::graph::{GraphView, Point};
 #[derive(Debug, Clone, Copy)]
 pub struct Mermaid<'g> {
     view: &'g GraphView,
+    run: Option<Drawn<'g>>,
 }
 
 impl<'g> Mermaid<'g> {
     /// Draws this graph.
     pub fn new(view: &'g GraphView) -> Self {
-        Self { view }
+        Self { view, run: None }
+    }
+
+    /// Lays a run over the graph, as [`Dot::run`](super::Dot::run) does.
+    #[must_use]
+    pub fn run(mut self, overlay: &'g Overlay) -> Self {
+        let times = false;
+        self.run = Some(Drawn { overlay, times });
+        self
+    }
+
+    /// Says of each node of the run how long its last try took.
+    #[must_use]
+    pub fn times(mut self) -> Self {
+        if let Some(run) = &mut self.run {
+            run.times = true;
+        }
+        self
     }
 }
 
@@ -29,7 +48,8 @@ impl fmt::Display for Mermaid<'_> {
         f.write_str("flowchart TB\n")?;
         write_node(f, Point::Start, "start", START)?;
         for (place, node) in self.view.nodes.iter().enumerate() {
-            write_node(f, Point::Node(place), node.name.as_str(), look(node.kind))?;
+            let text = text(node.name.as_str(), place, self.run);
+            write_node(f, Point::Node(place), &text, look(node.kind))?;
         }
         write_node(f, Point::End, "end", END)?;
         self.write_edges(f)?;
@@ -39,14 +59,15 @@ impl fmt::Display for Mermaid<'_> {
 
 impl Mermaid<'_> {
     fn write_edges(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for edge in &self.view.edges {
+        for (place, edge) in self.view.edges.iter().enumerate() {
+            let run = self.run.map(|run| run.overlay.edge(place));
             let arrow = match (edge.payload, stroke(edge)) {
                 (Some(_), _) => "==>",
                 (None, Stroke::Solid) => "-->",
                 (None, Stroke::Dashed | Stroke::Dotted) => "-.->",
             };
             write!(f, "  {} {arrow}", Id(edge.from))?;
-            let label = label(edge);
+            let label = label(edge, run.unwrap_or_default());
             if !label.is_empty() {
                 write!(f, "|\"{}\"|", MermaidText(&label))?;
             }
@@ -58,16 +79,43 @@ impl Mermaid<'_> {
     fn write_styles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, edge) in self.view.edges.iter().enumerate() {
             // An arrow is thick or dashed, not both; the stroke has to be set by the edge's place.
-            let dashes = match (edge.payload, stroke(edge)) {
-                (Some(_), Stroke::Dashed) => "7 5",
-                (_, Stroke::Dotted) => "2 4",
-                _ => continue,
-            };
-            writeln!(f, "  linkStyle {place} stroke-dasharray:{dashes}")?;
+            let mut styles = Vec::new();
+            match (edge.payload, stroke(edge)) {
+                (Some(_), Stroke::Dashed) => styles.push("stroke-dasharray:7 5".to_owned()),
+                (_, Stroke::Dotted) => styles.push("stroke-dasharray:2 4".to_owned()),
+                _ => {}
+            }
+            if self
+                .run
+                .is_some_and(|run| run.overlay.edge(place).taken > 0)
+            {
+                styles.push(format!("stroke:{TAKEN},stroke-width:3px"));
+            }
+            if !styles.is_empty() {
+                writeln!(f, "  linkStyle {place} {}", styles.join(","))?;
+            }
         }
         for (place, node) in self.view.nodes.iter().enumerate() {
-            if node.payload.is_some() {
-                writeln!(f, "  style n{place} stroke-width:4px")?;
+            let mut styles = Vec::new();
+            let marked = self
+                .run
+                .map(|run| marked(look(node.kind), run.overlay.node(place).mark()));
+            if let Some(Look {
+                fill,
+                border,
+                mark: Some(mark),
+                ..
+            }) = marked
+            {
+                styles.push(format!("fill:{fill},stroke:{border},color:{}", mark.ink));
+            }
+            match (node.payload, marked.and_then(|look| look.mark)) {
+                (Some(_), _) => styles.push("stroke-width:4px".to_owned()),
+                (None, Some(mark)) => styles.push(format!("stroke-width:{}px", mark.width)),
+                (None, None) => {}
+            }
+            if !styles.is_empty() {
+                writeln!(f, "  style n{place} {}", styles.join(","))?;
             }
         }
         let used = |kind: &_| self.view.nodes.iter().any(|node| node.kind == *kind);

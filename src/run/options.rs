@@ -17,7 +17,7 @@ use crate::policy::Layer;
 /// - `busy`: refuse
 /// - `poison_limit`: 5 takeovers of one superstep (design §5)
 /// - `base_every`: 64 commits (design §6)
-/// - `check_round_trip`: in debug builds
+/// - `check_round_trip`: yes; a value that is acknowledged can be read again
 /// - `backlog`: 256 events that a slow reader may be behind before the run waits at a boundary
 /// - `shuffle`: none
 /// - `cancel`: none
@@ -64,7 +64,7 @@ impl Default for RunOptions {
             busy: Busy::Refuse,
             poison_limit: 5,
             base_every: 64,
-            check_round_trip: cfg!(debug_assertions),
+            check_round_trip: true,
             backlog: 256,
             shuffle: None,
             cancel: None,

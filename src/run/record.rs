@@ -257,6 +257,7 @@ pub(crate) fn started(
         run,
         update,
         next: next(&edges),
+        edges,
     }
 }
 

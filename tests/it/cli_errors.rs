@@ -28,7 +28,7 @@ fn unknown_names_are_refused_with_the_known_ones() {
     let early = desk.run(&["show", "t"]).exits(2);
     says(&early, &["no store at mileposts", "next: milepost run"]);
     desk.run(&["run", "count", "--thread", "a"]).exits(0);
-    for command in ["show", "history", "events", "delete", "resume"] {
+    for command in ["show", "history", "events", "prune", "delete", "resume"] {
         let ran = desk.run(&[command, "nosuch"]).exits(2);
         says(
             &ran,

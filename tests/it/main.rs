@@ -16,6 +16,10 @@ mod cli_commands;
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_looks;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_pictures;
 mod data_path;
 #[cfg(feature = "sled")]
 mod engine_callers;

@@ -6,6 +6,7 @@
 mod dot;
 mod graphs;
 mod mermaid;
+mod overlay;
 mod read;
 
 /// The text as it stands in `tests/data/pictures`; written anew where `MILEPOST_BLESS` is set.

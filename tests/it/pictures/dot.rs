@@ -40,7 +40,7 @@ fn attribute(list: &AttributeList, name: &str) -> Option<String> {
     found.map(|(_, value)| value.clone())
 }
 
-fn parse(text: &str) -> Picture {
+pub(super) fn parse(text: &str) -> Picture {
     let mut parser = DotParser::new(text);
     let graph = parser.process().expect("it is DOT");
     let mut picture = Picture::default();
@@ -108,7 +108,7 @@ fn dot_shows_every_kind_of_node_and_edge() {
 }
 
 /// What Graphviz makes of it; none where it is not installed, which CI does not allow.
-fn svg(text: &str) -> Option<String> {
+pub(super) fn svg(text: &str) -> Option<String> {
     let started = Command::new("dot")
         .arg("-Tsvg")
         .stdin(Stdio::piped())

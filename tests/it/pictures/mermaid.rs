@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use milepost::GraphView;
 use milepost::dot::Mermaid;
 
 use super::golden;
@@ -49,7 +48,11 @@ fn mermaid_itself_reads_each_name_as_it_is() {
     let mut views: Vec<_> = (0..40).map(random).collect();
     views.extend([row(&QUOTING), row(&WORDS), web(&WORDS)]);
     views.push(every_kind());
-    let Some(pictures) = understood(&views) else {
+    let texts: Vec<_> = views
+        .iter()
+        .map(|view| Mermaid::new(view).to_string())
+        .collect();
+    let Some(pictures) = understood(&texts) else {
         return;
     };
     assert_eq!(pictures.len(), views.len());
@@ -60,7 +63,7 @@ fn mermaid_itself_reads_each_name_as_it_is() {
 
 /// What Mermaid's parser understands; none where it is not installed. `MILEPOST_MERMAID` says
 /// that it must be.
-fn understood(views: &[GraphView]) -> Option<Vec<Picture>> {
+pub(super) fn understood(texts: &[String]) -> Option<Vec<Picture>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("target/mermaid");
     if !folder.join("node_modules/mermaid").is_dir() {
@@ -71,10 +74,6 @@ fn understood(views: &[GraphView]) -> Option<Vec<Picture>> {
         );
         return None;
     }
-    let texts: Vec<_> = views
-        .iter()
-        .map(|view| Mermaid::new(view).to_string())
-        .collect();
     let mut node = Command::new("node")
         .arg(root.join(".ci/mermaid.mjs"))
         .arg(&folder)
@@ -83,7 +82,7 @@ fn understood(views: &[GraphView]) -> Option<Vec<Picture>> {
         .spawn()
         .unwrap();
     let mut stdin = node.stdin.take().unwrap();
-    let texts = serde_json::to_vec(&texts).unwrap();
+    let texts = serde_json::to_vec(texts).unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(&texts));
     let out = node.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();

@@ -1,0 +1,185 @@
+//! `graphs show`: the nodes of a graph, where they lead, and the fields of its state.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::exit::{Exit, Failure};
+use super::shell::Shell;
+use crate::{EdgeView, GraphView, NodeView, Point, Policy, Retry};
+
+/// Shows a graph.
+pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
+    let known = shell.graph(name)?;
+    let view = known.view();
+    let mut value = graph_json(view);
+    for (place, node) in view.nodes.iter().enumerate() {
+        value["nodes"][place]["policy"] = policy_json(&node.policy);
+    }
+    let edges = view.edges.iter().map(|edge| {
+        json!({
+            "from": name_of(view, edge.from),
+            "label": edge.label,
+            "to": name_of(view, edge.to),
+            "conditional": edge.conditional,
+            "payload": edge.payload,
+            "when_empty": edge.when_empty,
+        })
+    });
+    value["edges"] = edges.collect();
+    shell.out.value(&value);
+    for line in lines(view) {
+        shell.out.say(line);
+    }
+    Ok(Exit::Done)
+}
+
+/// A graph as JSON: its nodes and fields.
+pub(super) fn graph_json(view: &GraphView) -> Value {
+    json!({
+        "graph": view.name,
+        "state": view.state,
+        "nodes": view.nodes.iter().map(|node| json!({
+            "name": node.name.as_str(),
+            "kind": node.kind.name(),
+            "exits": node.exits,
+            "payload": node.payload,
+        })).collect::<Vec<_>>(),
+        "fields": view.fields.iter().map(|field| json!({
+            "name": field.name,
+            "type": field.type_name,
+            "reducer": field.reducer.id,
+            "required": field.required,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn lines(view: &GraphView) -> Vec<String> {
+    let mut lines = vec![format!("graph {}", view.name), "nodes".to_owned()];
+    let start = (Point::Start, "start".to_owned(), String::new());
+    let nodes = view.nodes.iter().enumerate().map(|(place, node)| {
+        let name = node.name.to_string();
+        (Point::Node(place), name, about(node))
+    });
+    let points: Vec<_> = [start].into_iter().chain(nodes).collect();
+    let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
+    let names = widest(&mut points.iter().map(|(_, name, _)| name.chars().count()));
+    let labels = widest(&mut view.edges.iter().map(|edge| edge.label.chars().count()));
+    for (point, name, about) in &points {
+        lines.push(format!("  {name:<names$}  {about}").trim_end().to_owned());
+        for edge in view.edges.iter().filter(|edge| edge.from == *point) {
+            lines.push(format!(
+                "      {:<labels$} → {}",
+                edge.label,
+                to(view, edge)
+            ));
+        }
+    }
+    lines.push(format!("fields of {}", view.state));
+    let names = widest(&mut view.fields.iter().map(|field| field.name.chars().count()));
+    let types: Vec<_> = view
+        .fields
+        .iter()
+        .map(|field| short(field.type_name))
+        .collect();
+    let width = widest(&mut types.iter().map(|name| name.chars().count()));
+    for (field, name) in view.fields.iter().zip(&types) {
+        let required = if field.required { ", required" } else { "" };
+        lines.push(format!(
+            "  {:<names$}  {name:<width$}  {}{required}",
+            field.name, field.reducer.id
+        ));
+    }
+    lines
+}
+
+/// What a node is: its kind, its payloads, its policy.
+fn about(node: &NodeView) -> String {
+    let mut about = vec![node.kind.name().to_owned()];
+    if let Some(payload) = node.payload {
+        about.push(format!("worker of {}", short(payload)));
+    }
+    let Policy {
+        retry,
+        timeout,
+        concurrency,
+        blocking,
+    } = &node.policy;
+    if let Some(Retry { max_attempts, .. }) = retry {
+        about.push(format!("at most {max_attempts} tries"));
+    }
+    if let Some(timeout) = timeout {
+        about.push(format!("timeout {timeout:?}"));
+    }
+    if let Some(tasks) = concurrency {
+        about.push(format!("at most {tasks} at once"));
+    }
+    if *blocking {
+        about.push("blocking".to_owned());
+    }
+    about.join(", ")
+}
+
+fn to(view: &GraphView, edge: &EdgeView) -> String {
+    let to = name_of(view, edge.to).unwrap_or("end");
+    match edge.payload {
+        Some(payload) => format!("{to}, each {}", short(payload)),
+        None => to.to_owned(),
+    }
+}
+
+fn name_of(view: &GraphView, point: Point) -> Option<&str> {
+    match point {
+        Point::Node(place) => view.nodes.get(place).map(|node| node.name.as_str()),
+        Point::Start | Point::End => None,
+    }
+}
+
+fn policy_json(policy: &Policy) -> Value {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let retry = policy.retry.as_ref().map(|retry| {
+        let classes: Vec<_> = retry.classes.iter().map(|class| class.name()).collect();
+        json!({
+            "max_attempts": retry.max_attempts,
+            "first_wait_ms": millis(retry.first_wait),
+            "factor": retry.factor,
+            "max_wait_ms": millis(retry.max_wait),
+            "jitter": retry.jitter,
+            "classes": classes,
+        })
+    });
+    json!({
+        "retry": retry,
+        "timeout_ms": policy.timeout.map(millis),
+        "concurrency": policy.concurrency,
+        "blocking": policy.blocking,
+    })
+}
+
+/// A type's name without its modules.
+fn short(path: &str) -> String {
+    let mut short = String::with_capacity(path.len());
+    for (place, part) in path.split("::").enumerate() {
+        if place > 0 {
+            let is_word = |c: char| c.is_alphanumeric() || "_{}#".contains(c);
+            let kept = short.trim_end_matches(is_word).len();
+            short.truncate(kept);
+        }
+        short.push_str(part);
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_shown_without_its_modules() {
+        assert_eq!(short("u64"), "u64");
+        assert_eq!(
+            short("alloc::collections::BTreeMap<app::Key, alloc::vec::Vec<u8>>"),
+            "BTreeMap<Key, Vec<u8>>"
+        );
+    }
+}

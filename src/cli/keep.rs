@@ -1,0 +1,81 @@
+//! `copy`, `prune`, `delete`: what is kept of a thread.
+//!
+//! Each refuses a thread that a call holds, and says what it has done.
+
+use serde_json::json;
+
+use super::args::CopyArgs;
+use super::exit::{Exit, Failure};
+use super::list::head;
+use super::shell::{Shell, quoted};
+use super::size::Size;
+use crate::ThreadId;
+
+/// Copies a thread.
+pub(super) async fn copy(shell: &mut Shell, args: &CopyArgs) -> Result<Exit, Failure> {
+    let CopyArgs { thread, new } = args;
+    let store = shell.old_store()?;
+    let head = head(shell, &*store, thread).await?;
+    store.copy_thread(thread, new).await?;
+    let size = Size::of(&*store, new).await?;
+    shell.out.value(&json!({
+        "thread": thread.as_str(),
+        "copy": new.as_str(),
+        "status": head.status.to_string(),
+        "step": head.step,
+        "seq": head.seq.get(),
+        "records": size.records,
+        "bytes": size.bytes,
+    }));
+    let next = shell.again(&format!("show {}", quoted(new.as_str())));
+    shell.out.say(format!(
+        "thread {thread} is copied to {new}: {size}; it stands at superstep {}, {}\n  next: {next}",
+        head.step, head.status
+    ));
+    Ok(Exit::Done)
+}
+
+/// Prunes a thread.
+pub(super) async fn prune(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
+    let store = shell.old_store()?;
+    head(shell, &*store, thread).await?;
+    let before = Size::of(&*store, thread).await?;
+    store.prune(thread).await?;
+    let after = Size::of(&*store, thread).await?;
+    let history = crate::history(&*store, thread).await?;
+    // Inputs that a kept record needs stay, though their states can no longer be read.
+    let oldest = history.iter().rev().take_while(|kept| kept.input.is_none());
+    let oldest = oldest.last().or(history.last());
+    let dropped = before.records.saturating_sub(after.records);
+    shell.out.value(&json!({
+        "thread": thread.as_str(),
+        "dropped": dropped,
+        "records": after.records,
+        "bytes": after.bytes,
+        "bytes_before": before.bytes,
+        "oldest": oldest.map(|oldest| oldest.seq.get()),
+    }));
+    shell.out.say(match (dropped, oldest) {
+        (0, _) | (_, None) => {
+            format!("thread {thread} is as it was: every one of its {after} is needed")
+        }
+        (dropped, Some(oldest)) => format!(
+            "thread {thread}: {dropped} records are dropped, {after} are kept; it stands where it \
+             stood, and its oldest checkpoint is now {} (superstep {})",
+            oldest.seq, oldest.step
+        ),
+    });
+    Ok(Exit::Done)
+}
+
+/// Deletes a thread.
+pub(super) async fn delete(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
+    let store = shell.old_store()?;
+    head(shell, &*store, thread).await?;
+    store.delete_thread(thread).await?;
+    shell
+        .out
+        .value(&json!({"thread": thread.as_str(), "deleted": true}));
+    shell.out.say(format!("thread {thread} is deleted"));
+    Ok(Exit::Done)
+}
