@@ -133,7 +133,9 @@ fn graph(calls: &Calls) -> Graph<Marks> {
     });
     let w = g.worker("w", w);
     let last = with((), async |(), _: Snapshot<Marks>, _: Context| {
-        let update = Marks::update().bytes(bytes()).nested(Some(None));
+        let update = Marks::update()
+            .bytes(bytes())
+            .nested(Some(Some(String::new())));
         Ok(update.unit(Some(())))
     });
     let last = g.node("__end__", last);
@@ -160,7 +162,7 @@ fn expected() -> Marks {
             .map(|goto| (goto.goto.clone(), goto))
             .collect(),
         plain: Some("__end__".to_owned()),
-        nested: Some(None),
+        nested: Some(Some(String::new())),
         unit: Some(()),
     }
 }
