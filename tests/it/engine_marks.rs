@@ -98,7 +98,6 @@ struct Marks {
     gotos: BTreeMap<String, Goto>,
     plain: Option<String>,
     nested: Option<Option<String>>,
-    unit: Option<()>,
 }
 
 fn gotos() -> Vec<Goto> {
@@ -163,7 +162,6 @@ fn expected() -> Marks {
             .collect(),
         plain: Some("__end__".to_owned()),
         nested: Some(Some(String::new())),
-        unit: Some(()),
     }
 }
 
