@@ -132,10 +132,9 @@ fn graph(calls: &Calls) -> Graph<Marks> {
     });
     let w = g.worker("w", w);
     let last = with((), async |(), _: Snapshot<Marks>, _: Context| {
-        let update = Marks::update()
+        Ok(Marks::update()
             .bytes(bytes())
-            .nested(Some(Some(String::new())));
-        Ok(update.unit(Some(())))
+            .nested(Some(Some(String::new()))))
     });
     let last = g.node("__end__", last);
     g.start(plan);
