@@ -47,7 +47,12 @@ impl Segments {
         let sealed = |field: &&'static dyn AnyField<S>| {
             let stored = base.iter().find(|stored| stored.field == field.name());
             let list = match stored.map(|stored| &stored.value) {
-                Some(BaseValue::Items { sealed, .. }) => sealed.clone(),
+                // What another reducer has cut is not a beginning of what this one cuts.
+                Some(BaseValue::Items { sealed, .. })
+                    if in_pieces(sealed) == (field.reducer().layout == Layout::Whole) =>
+                {
+                    sealed.clone()
+                }
                 _ => Vec::new(),
             };
             Sealed {

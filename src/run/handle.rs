@@ -174,11 +174,12 @@ impl<S: State> Run<S> {
         if let Some(time) = self.options.superstep_deadline {
             self.stop.superstep = Some((after(time), time));
         }
+        let scene = span.clone();
         let superstep = async {
             if self.is_single() {
-                self.one().await
+                self.one(scene).await
             } else {
-                self.many().await
+                self.many(scene).await
             }
         };
         superstep.instrument(span).await

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::close::{Failed, failed_tasks};
 use super::crowd::{Crowd, Drawn, Job};
@@ -35,7 +36,7 @@ enum Raced<T> {
 
 impl<S: State> Run<S> {
     /// A superstep of one task.
-    pub(super) async fn one(&mut self) -> Result<Progress, RunError> {
+    pub(super) async fn one(&mut self, span: Span) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
@@ -56,7 +57,7 @@ impl<S: State> Run<S> {
             step,
             before: Arc::clone(&superstep.before),
             remaining: self.limit - self.executed,
-            span: tracing::Span::current(),
+            span,
         };
         let payload = task.payload.clone();
         let begun = Arc::new(AtomicBool::new(false));
@@ -134,7 +135,7 @@ impl<S: State> Run<S> {
     }
 
     /// A superstep of several tasks, or of some that were recorded before.
-    pub(super) async fn many(&mut self) -> Result<Progress, RunError> {
+    pub(super) async fn many(&mut self, span: Span) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
@@ -159,7 +160,7 @@ impl<S: State> Run<S> {
             step,
             before,
             remaining: self.limit - self.executed,
-            span: tracing::Span::current(),
+            span,
         };
         let mut crowd = Crowd::start(Arc::clone(&self.shared), scene, jobs);
         let Stage::Open(superstep) = &mut self.stage else {

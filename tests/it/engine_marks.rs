@@ -98,7 +98,6 @@ struct Marks {
     gotos: BTreeMap<String, Goto>,
     plain: Option<String>,
     nested: Option<Option<String>>,
-    unit: Option<()>,
 }
 
 fn gotos() -> Vec<Goto> {
@@ -133,8 +132,9 @@ fn graph(calls: &Calls) -> Graph<Marks> {
     });
     let w = g.worker("w", w);
     let last = with((), async |(), _: Snapshot<Marks>, _: Context| {
-        let update = Marks::update().bytes(bytes()).nested(Some(None));
-        Ok(update.unit(Some(())))
+        Ok(Marks::update()
+            .bytes(bytes())
+            .nested(Some(Some(String::new()))))
     });
     let last = g.node("__end__", last);
     g.start(plan);
@@ -160,8 +160,7 @@ fn expected() -> Marks {
             .map(|goto| (goto.goto.clone(), goto))
             .collect(),
         plain: Some("__end__".to_owned()),
-        nested: Some(None),
-        unit: Some(()),
+        nested: Some(Some(String::new())),
     }
 }
 

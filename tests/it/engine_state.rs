@@ -429,27 +429,28 @@ fn after_four_of_six_exactly_two_are_left() {
         for cancelled in [true, false] {
             for place in [Place::memory(), Place::sled()] {
                 let (calls, t) = (Calls::default(), thread("t"));
-                let gate = Arc::new(Semaphore::new(0));
-                let mut g = Graph::builder("six");
-                let held = (calls.clone(), Arc::clone(&gate));
-                let w = fed(
-                    held,
-                    async |(calls, gate): (Calls, Arc<Semaphore>), item: u64, _, _| {
-                        if item == 1 || item == 4 {
-                            drop(gate.acquire().await?);
-                        }
-                        calls.hit("ended");
-                        Ok(Doc::update().seen(vec![item]))
-                    },
-                );
-                let w = g.worker("w", w);
-                g.start(w.each(|_| (0..6).collect()));
-                g.edge(w, End);
-                let graph = g.build().unwrap();
+                let graph = |permits: usize| {
+                    let mut g = Graph::builder("six");
+                    let held = (calls.clone(), Arc::new(Semaphore::new(permits)));
+                    let w = fed(
+                        held,
+                        async |(calls, gate): (Calls, Arc<Semaphore>), item: u64, _, _| {
+                            if item == 1 || item == 4 {
+                                drop(gate.acquire().await?);
+                            }
+                            calls.hit("ended");
+                            Ok(Doc::update().seen(vec![item]))
+                        },
+                    );
+                    let w = g.worker("w", w);
+                    g.start(w.each(|_| (0..6).collect()));
+                    g.edge(w, End);
+                    g.build().unwrap()
+                };
                 let cancel = Cancel::new();
                 let options = RunOptions::new().grace(Duration::ZERO).shuffle(2);
                 let store = place.open().unwrap();
-                let runner = Runner::new(graph.clone())
+                let runner = Runner::new(graph(0))
                     .options(options.cancel(cancel.clone()))
                     .shared_store(Arc::clone(&store));
                 let mut stream = runner.stream(&t, start());
@@ -465,9 +466,8 @@ fn after_four_of_six_exactly_two_are_left() {
                     drop(stream);
                 }
                 assert_eq!(calls.of("ended"), 4);
-                gate.add_permits(1);
                 let patient = milepost::Busy::Wait(Duration::from_secs(60));
-                let next = Runner::new(graph)
+                let next = Runner::new(graph(1))
                     .options(RunOptions::new().busy(patient))
                     .shared_store(store);
                 let report = next.run(&t, Command::go_on()).await.unwrap();

@@ -206,7 +206,7 @@ async fn lines(place: &Place, name: &str, run: &str, seed: u64) -> String {
     text
 }
 
-/// S037: two runs tell the same to the byte, ids and clocks apart; so they do over sled.
+/// S037: two runs tell the same to the byte, ids and clocks apart.
 #[tokio::test(start_paused = true)]
 async fn two_runs_tell_the_same_to_the_byte() {
     for seed in 0..10 {
@@ -215,11 +215,9 @@ async fn two_runs_tell_the_same_to_the_byte() {
         let other = lines(&Place::memory(), "two", "b", seed).await;
         let renamed = other
             .replace("\"thread\":\"two\"", "\"thread\":\"one\"")
-            .replace("\"run\":\"b\"", "\"run\":\"a\"");
+            .replace("\"run\":\"b\"", "\"run\":\"a\"")
+            .replace("(thread two,", "(thread one,");
         assert_eq!(one, renamed);
-        if seed == 0 {
-            assert_eq!(one, lines(&Place::sled(), "one", "a", seed).await);
-        }
     }
 }
 
