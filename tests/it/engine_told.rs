@@ -37,6 +37,12 @@ fn one_of_each() -> Vec<EventKind> {
             thread: thread("a|b:c/%\0"),
             run: RunId::new("r").unwrap(),
             update: update(),
+            edges: vec![TakenEdge {
+                from: None,
+                label: String::new(),
+                to: Some(node("__start__")),
+                tasks: 1,
+            }],
             next: vec![node("__start__"), node("?")],
         },
         EventKind::Resumed {
