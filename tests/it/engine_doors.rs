@@ -676,10 +676,10 @@ fn what_is_left_falls_by_one_for_all_tasks_alike_everywhere() {
         // Four more inputs on the same thread: each has all of it.
         for turn in 0..4 {
             let input = Doc::update().overwrite(Doc::SEEN, Vec::new());
-            let (ended, state) = site.start(&graph, limit(), input).await.map_or_else(
-                |error| panic!("{turn}, {}: {error}", site.name()),
-                |driven| driven,
-            );
+            let (ended, state) = site
+                .start(&graph, limit(), input)
+                .await
+                .unwrap_or_else(|error| panic!("{turn}, {}: {error}", site.name()));
             assert_eq!(ended, Ended::Finished, "{}", site.name());
             assert_eq!(state.seen, [4, 4, 3, 3, 2, 1], "{}", site.name());
         }
