@@ -7,6 +7,7 @@ pub mod graphs;
 
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod broken_cli;
+#[cfg(feature = "sled")]
 mod broken_runtime;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;

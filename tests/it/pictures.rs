@@ -6,6 +6,7 @@
 mod dot;
 mod graphs;
 mod mermaid;
+#[cfg(feature = "sled")]
 mod overlay;
 mod read;
 
