@@ -48,6 +48,7 @@ impl From<Ended> for Exit {
     fn from(ended: Ended) -> Exit {
         match ended {
             Ended::Finished => Exit::Done,
+            Ended::Paused { .. } => Exit::Waiting,
             Ended::Cancelled => Exit::Cancelled,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Exit::Limited,
         }

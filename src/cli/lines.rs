@@ -105,6 +105,14 @@ impl Lines {
                     }
                 };
             }
+            EventKind::Asked { id, question, .. } => {
+                let question = json::value(1, question);
+                format!("{}  asks {}: {question}", at(id.task()), id.key())
+            }
+            EventKind::Answered { id, answer } => {
+                let answer = json::value(1, answer);
+                format!("{}  {} is answered: {answer}", at(id.task()), id.key())
+            }
             // How a call ends is said with what to do next.
             _ => return Vec::new(),
         };
@@ -277,6 +285,26 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "tolerated": tolerated.as_ref().map(error),
                 "update": json::update(update),
             }),
+        ),
+        EventKind::Asked {
+            id,
+            type_name,
+            question,
+            expires_ms,
+        } => (
+            "asked",
+            json!({
+                "id": id.to_string(),
+                "task": task(id.task()),
+                "key": id.key(),
+                "type_name": type_name,
+                "question": json::value(1, question),
+                "expires_ms": expires_ms,
+            }),
+        ),
+        EventKind::Answered { id, answer } => (
+            "answered",
+            json!({"id": id.to_string(), "answer": json::value(1, answer)}),
         ),
         EventKind::TaskFailed {
             task: path,

@@ -72,8 +72,21 @@ pub struct NodeView {
     pub exits: Vec<&'static str>,
     /// The type of its payloads, for a worker.
     pub payload: Option<&'static str>,
+    /// What it may ask.
+    pub asks: Option<AskView>,
     /// Its policy.
     pub policy: Policy,
+}
+
+/// What a node may ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskView {
+    /// The question's Rust type.
+    pub question: &'static str,
+    /// The answer's Rust type.
+    pub answer: &'static str,
+    /// The answer's serde shape.
+    pub shape: String,
 }
 
 /// One edge of a [`GraphView`].

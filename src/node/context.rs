@@ -6,9 +6,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde::Serialize;
 
-use super::NodeError;
+use super::{Ask, NodeError};
 use crate::event::{Event, EventKind};
 use crate::ids::{Branch, Epoch, NodeName, RunId, Step, TaskPath, ThreadId};
+use crate::state::Codec;
 
 /// What a node knows of its run, and how it speaks to it. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub(crate) trait Port: Send + Sync {
     fn name(&self, node: u32) -> &NodeName;
     fn emit(&self, event: Event) -> BoxFuture<'_, ()>;
     fn listening(&self) -> bool;
+    /// The answer to a question that a task, by superstep, node and index, has asked.
+    fn answer(&self, task: (u64, u32, u32), key: &str) -> Option<Arc<[u8]>>;
     fn is_cancelled(&self) -> bool;
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 }
@@ -129,6 +132,24 @@ impl Context {
         hash.finalize().to_hex()[..32].to_owned()
     }
 
+    /// The answer to the question that this task has asked under a key; none before it is asked
+    /// and answered. A task is run again when all that it has asked is answered.
+    ///
+    /// # Errors
+    /// [`NodeError`] of the class `invalid` if the question under that key was another one.
+    pub fn answer<Q: Ask>(&self, key: &str) -> Result<Option<Q::Answer>, NodeError> {
+        let task = (self.step.get(), self.node, self.index);
+        let Some(bytes) = self.port.answer(task, key) else {
+            return Ok(None);
+        };
+        let answer = Codec::MessagePack.decode(&bytes);
+        answer.map(Some).map_err(|error| {
+            let expected = std::any::type_name::<Q::Answer>();
+            let what = format!("the answer to \"{key}\" is no {expected}: {error}");
+            NodeError::invalid(what)
+        })
+    }
+
     /// Whether the run is to stop. A node that ends within the grace time is recorded.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
@@ -219,6 +240,9 @@ impl Port for Detached {
     }
     fn listening(&self) -> bool {
         false
+    }
+    fn answer(&self, _: (u64, u32, u32), _: &str) -> Option<Arc<[u8]>> {
+        None
     }
     fn is_cancelled(&self) -> bool {
         false

@@ -4,6 +4,7 @@
 //! with an exit where the node has several. A node never changes the state itself, never names
 //! another node, and never knows the graph it is in.
 
+mod ask;
 mod body;
 mod context;
 mod error;
@@ -11,6 +12,8 @@ mod exits;
 mod output;
 mod policy;
 
+pub use ask::{Ask, NoQuestion, Question};
+pub(crate) use ask::{AskCodec, Asked};
 pub use body::Node;
 pub(crate) use body::{Body, Call, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
 pub use context::Context;

@@ -19,7 +19,7 @@ use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
 use crate::node::{
-    Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
+    Asked, Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
 };
 use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, tried};
 use crate::state::{Snapshot, State, panic_message};
@@ -89,17 +89,38 @@ impl<S> Clone for Scene<S> {
     }
 }
 
+/// What a task gives that has not failed.
+pub(crate) enum Gave<U> {
+    /// Its outcome.
+    Outcome(Outcome<U>),
+    /// What it asks.
+    Asked(Vec<Asked>),
+}
+
 /// A body that was polled once.
 pub(crate) enum Begun<U> {
     /// It is done.
-    Ended(Outcome<U>),
+    Ended(Gave<U>),
     /// It waits for something.
     Waits(Call<U>),
 }
 
+impl<U> From<Returned<U>> for Gave<U> {
+    #[inline]
+    fn from(returned: Returned<U>) -> Self {
+        match returned {
+            Returned::Done { update, exit } => Gave::Outcome(Outcome {
+                update,
+                ended: Ended::Exit(exit),
+            }),
+            Returned::Asked(asked) => Gave::Asked(asked),
+        }
+    }
+}
+
 /// How a task ended.
 pub(crate) struct TaskEnd<U> {
-    pub(crate) result: Result<Outcome<U>, NodeError>,
+    pub(crate) result: Result<Gave<U>, NodeError>,
     pub(crate) attempts: Vec<Attempt>,
 }
 
@@ -172,10 +193,7 @@ impl<S: State> Shared<S> {
             match call.as_mut().poll(cx) {
                 // The body is dropped here, and its snapshot with it: then the merge need not
                 // clone the state.
-                Poll::Ready(ended) => ended.map(|Returned { update, exit }| {
-                    let ended = Ended::Exit(exit);
-                    Begun::Ended(Outcome { update, ended })
-                }),
+                Poll::Ready(ended) => ended.map(|returned| Begun::Ended(Gave::from(returned))),
                 Poll::Pending => Ok(Begun::Waits(call)),
             }
         }));
@@ -299,14 +317,9 @@ impl<S: State> Shared<S> {
         node: u32,
         payload: Option<&Payload>,
         ended: Result<Returned<S::Update>, NodeError>,
-    ) -> Result<Outcome<S::Update>, NodeError> {
+    ) -> Result<Gave<S::Update>, NodeError> {
         let error = match ended {
-            Ok(Returned { update, exit }) => {
-                return Ok(Outcome {
-                    update,
-                    ended: Ended::Exit(exit),
-                });
-            }
+            Ok(returned) => return Ok(returned.into()),
             Err(error) => error,
         };
         let (Some(tolerate), Some(payload)) = (&self.graph.tables().node(node).tolerate, payload)
@@ -314,10 +327,10 @@ impl<S: State> Shared<S> {
             return Err(error);
         };
         match catch_unwind(AssertUnwindSafe(|| tolerate(payload, &error))) {
-            Ok(Some(update)) => Ok(Outcome {
+            Ok(Some(update)) => Ok(Gave::Outcome(Outcome {
                 update,
                 ended: Ended::Tolerated,
-            }),
+            })),
             Ok(None) => Err(error),
             Err(panic) => Err(NodeError::new(
                 ErrorClass::Panicked,

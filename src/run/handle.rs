@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
+use super::ask::Questions;
 use super::execute::Shared;
 use super::log::Log;
 use super::stop::{Stop, after};
@@ -30,6 +31,10 @@ pub struct Run<S: State> {
     pub(super) over: bool,
     /// The seqs of the outcomes recorded for the open superstep, by place.
     pub(super) recorded: Vec<(usize, u64)>,
+    /// The questions of the open superstep.
+    pub(super) questions: Questions,
+    /// Whether the next advance only says that the call pauses.
+    pub(super) pauses: bool,
     pub(super) executed: u64,
     pub(super) limit: u64,
     /// For a run that had ended before: the checkpoint of its end.
@@ -134,6 +139,9 @@ impl<S: State> Run<S> {
                 thread: self.thread().clone(),
             });
         }
+        if std::mem::take(&mut self.pauses) {
+            return Ok(Progress::Ended(Ended::Paused { questions: 0 }));
+        }
         self.stop.superstep = None;
         if let Some(listener) = &self.shared.port.listener {
             // A reader that does not read holds up the run, but not the end of it.
@@ -167,8 +175,13 @@ impl<S: State> Run<S> {
             stage @ Stage::Open(_) => self.stage = stage,
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
         }
+        if !self.questions.is_empty()
+            && let Some(ended) = self.waits_or_expired().await
+        {
+            return ended;
+        }
         let Stage::Open(superstep) = &self.stage else {
-            unreachable!("it was just planned")
+            unreachable!("the superstep is open")
         };
         let span = tracing::debug_span!("superstep", step = superstep.step);
         if let Some(time) = self.options.superstep_deadline {
@@ -197,6 +210,7 @@ impl<S: State> Run<S> {
             seq: self
                 .ended_at
                 .or_else(|| self.log.as_ref().and_then(Log::seq)),
+            questions: self.questions.open(),
         }
     }
 

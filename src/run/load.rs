@@ -7,9 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::RunError;
+use super::ask::{Asked, Questions};
 use super::base::Segments;
 use super::replay::{OtherReducer, Reader};
-use crate::engine::Position;
+use crate::engine::{Position, Task};
 use crate::graph::Compiled;
 use crate::ids::{Seq, ThreadId};
 use crate::state::State;
@@ -33,6 +34,8 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) recorded_seqs: Vec<u64>,
     /// How often the open superstep was taken over after a crash.
     pub(crate) takeovers: u32,
+    /// The questions of the open superstep, with their answers.
+    pub(crate) questions: Questions,
 }
 
 /// Reads the position at `at`, a checkpoint on the way to the head.
@@ -75,6 +78,7 @@ pub(crate) async fn load<S: State>(
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
     let mut frontier: Option<Vec<StoredTask>> = None;
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
+    let mut asked = Asked::default();
     loop {
         let page = store.records(thread, from, PAGE).await?;
         for Stored { seq, record, .. } in &page {
@@ -106,6 +110,9 @@ pub(crate) async fn load<S: State>(
                     frontier = (*seq == at).then(|| commit.frontier.clone());
                 }
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
+                Record::Question(_) | Record::Answer(_) if *seq > at => {
+                    asked.push(seq.get(), record);
+                }
                 Record::Outcome(_) => {
                     reader.outcomes.insert(seq.get(), Arc::clone(record));
                 }
@@ -159,6 +166,16 @@ pub(crate) async fn load<S: State>(
             }
         }
     }
+    let questions = match at == head.seq {
+        true => asked.questions(|path| {
+            let [level] = path.levels() else { return None };
+            let is_it =
+                |task: &Task| task.index == level.index && graph.node(task.node).name == level.node;
+            let place = frontier.iter().position(is_it)?;
+            (level.step.get() == step + 1).then_some(place)
+        }),
+        false => Questions::default(),
+    };
     let position = Position {
         step,
         state: Arc::new(state),
@@ -173,6 +190,7 @@ pub(crate) async fn load<S: State>(
         schema_changed,
         recorded_seqs,
         takeovers,
+        questions,
     })
 }
 

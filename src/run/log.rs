@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, CheckpointStore, Claim, CommitRecord, FailedTask, Head, InputRecord, OutcomeRecord,
-    Record, RunRow, StartedRecord, Status, StoppedRecord, StoreError, StoredBase, StoredChange,
-    StoredError, Take, Write,
+    AnswerRecord, BaseRecord, CheckpointStore, Claim, CommitRecord, FailedTask, Head, InputRecord,
+    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
+    StoreError, StoredBase, StoredChange, StoredError, Take, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -248,6 +248,29 @@ impl<S: State> Log<S> {
         self.inside(vec![Record::Started(started)], Status::Running)
             .await?;
         Ok(seq)
+    }
+
+    /// Writes what tasks of the open superstep ask. Returns the seq of the first.
+    pub(crate) async fn questions(
+        &mut self,
+        questions: Vec<QuestionRecord>,
+    ) -> Result<Seq, StoreError> {
+        let first = self.next;
+        let records = questions.into_iter().map(Record::Question).collect();
+        self.inside(records, Status::Running).await?;
+        Ok(first)
+    }
+
+    /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
+    pub(crate) async fn answers(&mut self, answers: Vec<AnswerRecord>) -> Result<Seq, StoreError> {
+        let first = self.next;
+        let status = self
+            .head
+            .as_ref()
+            .map_or(Status::Paused, |head| head.status);
+        let records = answers.into_iter().map(Record::Answer).collect();
+        self.inside(records, status).await?;
+        Ok(first)
     }
 
     /// Writes that the call ends inside a superstep, with an outcome that was not written yet.

@@ -1,8 +1,8 @@
 //! Looking back: what the records of a thread say, for people and for pictures.
 
-use super::record;
+use super::{OpenQuestion, ask, record};
 use crate::event::{ErrorText, Event, EventKind};
-use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::store::{CheckpointStore, OutcomeRef, Record, Status, StoreError, Stored};
 
 /// How many records are read at once.
@@ -42,6 +42,7 @@ pub async fn events(
 ) -> Result<Vec<Event>, StoreError> {
     let mut events = Vec::new();
     let mut run = None;
+    let mut asked: Vec<(u64, QuestionId)> = Vec::new();
     for stored in all(store, thread).await? {
         let mut add = |kind| {
             events.push(Event {
@@ -82,6 +83,27 @@ pub async fn events(
                 }
                 add(record::committed(commit.step, &commit.edges));
                 end(&mut add, commit.step, commit.status, None);
+            }
+            Record::Question(question) => {
+                let Ok(task) = question.task.parse() else {
+                    continue;
+                };
+                let id = QuestionId::new(task, question.key.clone());
+                asked.push((stored.seq.get(), id.clone()));
+                add(EventKind::Asked {
+                    id,
+                    type_name: question.type_name.clone(),
+                    question: question.value.clone(),
+                    expires_ms: question.expires_ms,
+                });
+            }
+            Record::Answer(answer) => {
+                let found = asked.iter().find(|(seq, _)| *seq == answer.question);
+                let Some((_, id)) = found else { continue };
+                add(EventKind::Answered {
+                    id: id.clone(),
+                    answer: answer.value.clone(),
+                });
             }
             Record::Stopped(stopped) => {
                 for failed in &stopped.failed {
@@ -125,6 +147,21 @@ fn end(add: &mut impl FnMut(EventKind), step: u64, status: Status, error: Option
             step: Step::new(step),
             error,
         });
+    }
+}
+
+/// What waits for an answer in a thread, in the order in which it was asked. No graph is needed
+/// for it.
+///
+/// # Errors
+/// [`StoreError`] as reading the records gives it.
+pub async fn questions(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+) -> Result<Vec<OpenQuestion>, StoreError> {
+    match store.head(thread).await? {
+        Some(head) => Ok(ask::read(store, thread, head.seq).await?.open()),
+        None => Ok(Vec::new()),
     }
 }
 

@@ -4,6 +4,7 @@
 //! of the data path: load, plan, execute, reduce, route, commit. It decides nothing that the engine
 //! decides, and knows no byte of what a store keeps.
 
+mod ask;
 mod base;
 mod cancel;
 mod close;
@@ -16,6 +17,7 @@ mod load;
 mod log;
 mod look;
 mod options;
+mod pause;
 mod port;
 mod record;
 mod replay;
@@ -26,11 +28,12 @@ mod stop;
 mod stream;
 mod superstep;
 
+pub use ask::OpenQuestion;
 pub use cancel::Cancel;
-pub use command::Command;
+pub use command::{Answers, Command};
 pub use error::RunError;
 pub use handle::{Progress, Run};
-pub use look::{Checkpoint, events, history};
+pub use look::{Checkpoint, events, history, questions};
 pub use options::{Busy, RunOptions};
 pub use report::{Ended, Report};
 pub use runner::Runner;

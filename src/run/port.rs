@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{Notify, mpsc};
 
 use super::Cancel;
+use super::ask::Answers;
 use crate::event::{Event, EventKind};
 use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, ThreadId};
 use crate::node::Port;
@@ -20,6 +21,8 @@ pub(crate) struct RunPort {
     pub(crate) names: Arc<[NodeName]>,
     /// Tells the nodes to end; set when the run stops, for whatever reason.
     pub(crate) stop: Cancel,
+    /// What the tasks of the open superstep have asked before and was answered.
+    pub(crate) answers: Arc<Answers>,
     pub(crate) listener: Option<Listener>,
 }
 
@@ -33,6 +36,7 @@ impl RunPort {
             epoch: self.epoch,
             names: Arc::clone(&self.names),
             stop: Cancel::new(),
+            answers: Arc::clone(&self.answers),
             listener: self.listener.clone(),
         }
     }
@@ -73,6 +77,9 @@ impl Port for RunPort {
     }
     fn listening(&self) -> bool {
         self.listener.is_some()
+    }
+    fn answer(&self, task: (u64, u32, u32), key: &str) -> Option<Arc<[u8]>> {
+        self.answers.get(task, key)
     }
     fn is_cancelled(&self) -> bool {
         self.stop.is_cancelled()

@@ -12,11 +12,12 @@ use tracing::Span;
 
 use super::close::{Failed, failed_tasks};
 use super::crowd::{Crowd, Drawn, Job};
-use super::execute::{Scene, TaskEnd, guarded};
+use super::execute::{Gave, Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
+use super::pause::Asks;
 use super::stop::{Why, after};
 use super::{Ended, RunError};
-use crate::engine::{Outcome, Superstep, Task};
+use crate::engine::{Superstep, Task};
 use crate::event::EventKind;
 use crate::ids::Step;
 use crate::node::{Call, ErrorClass, NodeError, Standing};
@@ -99,26 +100,34 @@ impl<S: State> Run<S> {
     /// `late` says that it ended only after it was told to.
     pub(super) async fn one_ended(
         &mut self,
-        result: Result<Outcome<S::Update>, NodeError>,
+        result: Result<Gave<S::Update>, NodeError>,
         attempts: Vec<Attempt>,
         late: Option<Why>,
     ) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
             unreachable!("the superstep is open")
         };
+        let mut failed = Vec::new();
         match result {
-            Ok(outcome) => self.close_one(superstep, outcome, &attempts).await,
+            Ok(Gave::Outcome(outcome)) => {
+                return self.close_one(superstep, outcome, &attempts).await;
+            }
+            Ok(Gave::Asked(asked)) => {
+                self.stage = Stage::Open(superstep);
+                self.ask(vec![(0, asked, attempts)], &mut failed).await?;
+            }
             Err(error) => {
                 let task = &superstep.tasks[0];
                 let path = self.shared.path(superstep.step, task.node, task.index);
                 self.stage = Stage::Open(superstep);
-                let failed = vec![(path, error, attempts)];
-                match late {
-                    // It was told to end, and did.
-                    Some(why) => self.stopped(why, failed).await,
-                    None => self.failed(failed).await,
-                }
+                failed.push((path, error, attempts));
             }
+        }
+        match late {
+            // It was told to end, and did.
+            Some(why) => self.stopped(why, failed).await,
+            None if failed.is_empty() => self.paused().await,
+            None => self.failed(failed).await,
         }
     }
 
@@ -169,15 +178,17 @@ impl<S: State> Run<S> {
         superstep.recorded.reserve(todo.len());
         let mut failed = Vec::new();
         let mut failed_first = false;
+        let mut asked = Vec::new();
         while !self.shared.timed && !self.stop.inside() {
             match crowd.draw() {
-                Drawn::Ended(place, end) => self.keep(place, end, &mut failed),
+                Drawn::Ended(place, end) => self.keep(place, end, &mut asked, &mut failed),
                 Drawn::Waits => {}
                 Drawn::Nothing => break,
             }
             tokio::task::coop::consume_budget().await;
         }
         crowd.drawn();
+        self.ask(asked, &mut failed).await?;
         failed_first |= !failed.is_empty();
         let mut stopping: Option<(Why, Instant)> = None;
         loop {
@@ -209,7 +220,8 @@ impl<S: State> Run<S> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
-        let complete = superstep.recorded.len() == superstep.tasks.len();
+        let waiting = self.questions.waiting();
+        let complete = superstep.recorded.len() + waiting == superstep.tasks.len();
         match stopping {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
@@ -218,6 +230,10 @@ impl<S: State> Run<S> {
                 let lost = self.lost();
                 self.failed(lost).await
             }
+            _ if waiting > 0 => match stopping {
+                Some((why, _)) => self.stopped(why, failed).await,
+                None => self.paused().await,
+            },
             _ => {
                 let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
                 else {
@@ -253,6 +269,9 @@ impl<S: State> Run<S> {
         for (place, _) in &superstep.recorded {
             done[*place] = true;
         }
+        for (place, done) in done.iter_mut().enumerate() {
+            *done |= self.questions.waits(place);
+        }
         let mut todo: Vec<usize> = (0..done.len()).filter(|place| !done[*place]).collect();
         if let Some(seed) = self.options.shuffle {
             let mut random = seed ^ superstep.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -268,12 +287,19 @@ impl<S: State> Run<S> {
 
     /// Takes the end of a task that is not written anywhere.
     #[inline]
-    fn keep(&mut self, place: usize, end: TaskEnd<S::Update>, failed: &mut Vec<Failed>) {
+    fn keep(
+        &mut self,
+        place: usize,
+        end: TaskEnd<S::Update>,
+        asked: &mut Vec<Asks>,
+        failed: &mut Vec<Failed>,
+    ) {
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
         };
         match end.result {
-            Ok(outcome) => superstep.recorded.push((place, outcome)),
+            Ok(Gave::Outcome(outcome)) => superstep.recorded.push((place, outcome)),
+            Ok(Gave::Asked(questions)) => asked.push((place, questions, end.attempts)),
             Err(error) => {
                 let task = &superstep.tasks[place];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -288,11 +314,12 @@ impl<S: State> Run<S> {
         ends: Vec<(usize, TaskEnd<S::Update>)>,
         failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
+        let mut asked = Vec::new();
         if !self.shared.timed {
             for (place, end) in ends {
-                self.keep(place, end, failed);
+                self.keep(place, end, &mut asked, failed);
             }
-            return Ok(());
+            return self.ask(asked, failed).await;
         }
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
@@ -301,7 +328,8 @@ impl<S: State> Run<S> {
         let mut well = Vec::with_capacity(ends.len());
         for (place, TaskEnd { result, attempts }) in ends {
             match result {
-                Ok(outcome) => well.push((place, outcome, attempts)),
+                Ok(Gave::Outcome(outcome)) => well.push((place, outcome, attempts)),
+                Ok(Gave::Asked(questions)) => asked.push((place, questions, attempts)),
                 Err(error) => {
                     let task = &superstep.tasks[place];
                     let path = self.shared.path(step, task.node, task.index);
@@ -318,7 +346,7 @@ impl<S: State> Run<S> {
         superstep
             .recorded
             .extend(well.map(|(place, outcome, _)| (place, outcome)));
-        Ok(())
+        self.ask(asked, failed).await
     }
 
     /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not
@@ -374,6 +402,7 @@ impl<S: State> Run<S> {
         let status = match ended {
             Ended::Finished => Status::Finished,
             Ended::Cancelled => Status::Cancelled,
+            Ended::Paused { .. } => Status::Paused,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Status::Limited,
         };
         let closed = self.state_and_step().1;

@@ -26,9 +26,9 @@ pub enum Record {
     Stopped(StoppedRecord),
     /// Reserved: the result of a durable step inside a node.
     Step(StepRecord),
-    /// Reserved: a task asks.
+    /// A task asks.
     Question(QuestionRecord),
-    /// Reserved: a question was answered.
+    /// A question was answered.
     Answer(AnswerRecord),
     /// Reserved: a wake-up time was set.
     Timer(TimerRecord),
@@ -380,7 +380,7 @@ pub struct StepRecord {
     pub value: Vec<u8>,
 }
 
-/// Reserved: a question.
+/// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionRecord {
     /// The task's path, as text.
@@ -396,9 +396,12 @@ pub struct QuestionRecord {
     pub value: Vec<u8>,
     /// When it expires, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
+    /// What counts as its answer from then on, as MessagePack with names.
+    #[serde(with = "super::bytes::maybe")]
+    pub default: Option<Vec<u8>>,
 }
 
-/// Reserved: an answer.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerRecord {
     /// The seq of the question.

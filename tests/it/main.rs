@@ -45,6 +45,8 @@ mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
 mod pictures;
+#[cfg(feature = "sled")]
+mod questions;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;

@@ -39,6 +39,7 @@ pub fn one_of_each() -> Vec<Record> {
             answer: "bool".into(),
             value: vec![0x81, 0xa1, b'n', 7],
             expires_ms: Some(1_700_000_900_000),
+            default: Some(vec![0xc2]),
         }),
         Record::Answer(AnswerRecord {
             question: 9,
