@@ -104,6 +104,22 @@ pub enum EventKind {
         /// When it expires, in milliseconds since 1970.
         expires_ms: Option<u64>,
     },
+    /// A durable step of a task succeeded, and its result is recorded.
+    StepFinished {
+        /// The task.
+        task: TaskPath,
+        /// The step's key.
+        key: String,
+    },
+    /// A task waits for a time to come; with a store, the time is durable.
+    TimerSet {
+        /// The task.
+        task: TaskPath,
+        /// The wait's key.
+        key: String,
+        /// When it is over, in milliseconds since 1970.
+        due_ms: u64,
+    },
     /// A question was answered; with a store, the answer is durable.
     Answered {
         /// The question.

@@ -49,6 +49,7 @@ impl From<Ended> for Exit {
         match ended {
             Ended::Finished => Exit::Done,
             Ended::Paused { .. } => Exit::Waiting,
+            Ended::Parked { .. } => Exit::Parked,
             Ended::Cancelled => Exit::Cancelled,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Exit::Limited,
         }

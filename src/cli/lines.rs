@@ -109,6 +109,8 @@ impl Lines {
                 let question = json::value(1, question);
                 format!("{}  asks {}: {question}", at(id.task()), id.key())
             }
+            EventKind::StepFinished { task, key } => format!("{}  step {key}", at(task)),
+            EventKind::TimerSet { task, key, .. } => format!("{}  waits: {key}", at(task)),
             EventKind::Answered { id, answer } => {
                 let answer = json::value(1, answer);
                 format!("{}  {} is answered: {answer}", at(id.task()), id.key())
@@ -301,6 +303,17 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "question": json::value(1, question),
                 "expires_ms": expires_ms,
             }),
+        ),
+        EventKind::StepFinished { task: path, key } => {
+            ("step_finished", json!({"task": task(path), "key": key}))
+        }
+        EventKind::TimerSet {
+            task: path,
+            key,
+            due_ms,
+        } => (
+            "timer_set",
+            json!({"task": task(path), "key": key, "due_ms": due_ms}),
         ),
         EventKind::Answered { id, answer } => (
             "answered",

@@ -60,6 +60,8 @@ pub(crate) enum Returned<U> {
     Done { update: U, exit: u32 },
     /// It asks.
     Asked(Vec<Asked>),
+    /// It waits for a time to come, in milliseconds since 1970, and was let go.
+    Parked(u64),
 }
 
 /// What a call of a body gives.

@@ -17,7 +17,7 @@ pub(crate) use ask::{AskCodec, Asked};
 pub use body::Node;
 pub(crate) use body::{Body, Call, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
 pub use context::Context;
-pub(crate) use context::{Port, Standing};
+pub(crate) use context::{KeptStep, Port, Standing, Wake};
 pub use error::{ErrorClass, NodeError};
 pub use exits::Exits;
 pub use output::{IntoOutput, Output};

@@ -3,8 +3,7 @@
 //! In come what tasks ask and what people answer, out go which tasks wait and what the others may
 //! read. It writes nothing, and reads no clock.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::RunError;
 use super::command::Answers as Given;
@@ -77,14 +76,6 @@ impl Questions {
         self.0
             .iter()
             .any(|asking| asking.place == place && asking.waits())
-    }
-
-    /// How many tasks wait.
-    pub(crate) fn waiting(&self) -> usize {
-        let mut places: Vec<_> = self.unanswered().map(|asking| asking.place).collect();
-        places.sort_unstable();
-        places.dedup();
-        places.len()
     }
 
     fn unanswered(&self) -> impl Iterator<Item = &Asking> {
@@ -219,32 +210,5 @@ pub(crate) async fn read(
         for stored in &page {
             asked.push(stored.seq.get(), &stored.record);
         }
-    }
-}
-
-/// Which task of which superstep.
-type Key = (u64, u32, u32);
-
-/// The answers that the tasks of an open superstep may read.
-#[derive(Debug, Default)]
-pub(crate) struct Answers(Mutex<HashMap<Key, Vec<(String, Arc<[u8]>)>>>);
-
-impl Answers {
-    pub(crate) fn put(&self, task: Key, key: &str, answer: Arc<[u8]>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(task).or_default().push((key.to_owned(), answer));
-    }
-
-    pub(crate) fn get(&self, task: Key, key: &str) -> Option<Arc<[u8]>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = all.get(&task)?.iter().find(|(known, _)| known == key);
-        found.map(|(_, answer)| Arc::clone(answer))
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
     }
 }

@@ -183,9 +183,10 @@ impl<S: State> Run<S> {
             .options
             .status_at(tables, &position.frontier, &kept.ran);
         self.executed += 1;
-        if !self.questions.is_empty() {
+        if self.log.is_some() || !self.questions.is_empty() {
             self.questions = Questions::default();
-            self.shared.port.answers.clear();
+            self.parked.clear();
+            self.shared.port.recall.clear();
         }
         if !self.shared.timed {
             self.stage = Stage::At(position);

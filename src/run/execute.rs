@@ -12,8 +12,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::Instrument;
 
-use super::RunOptions;
 use super::port::RunPort;
+use super::{RunOptions, recall};
 use crate::engine::{Ended, Outcome};
 use crate::event::EventKind;
 use crate::graph::Graph;
@@ -95,6 +95,8 @@ pub(crate) enum Gave<U> {
     Outcome(Outcome<U>),
     /// What it asks.
     Asked(Vec<Asked>),
+    /// Until when it waits, in milliseconds since 1970.
+    Parked(u64),
 }
 
 /// A body that was polled once.
@@ -114,6 +116,7 @@ impl<U> From<Returned<U>> for Gave<U> {
                 ended: Ended::Exit(exit),
             }),
             Returned::Asked(asked) => Gave::Asked(asked),
+            Returned::Parked(due_ms) => Gave::Parked(due_ms),
         }
     }
 }
@@ -261,7 +264,8 @@ impl<S: State> Shared<S> {
             let returned = if self.graph.tables().node(node).policy.blocking {
                 self.call_blocking(&scene.before, at, payload).await
             } else {
-                guarded(self.call(&scene.before, at, payload)).await
+                self.or_parked(at, guarded(self.call(&scene.before, at, payload)))
+                    .await
             };
             let passed = returned.as_ref().map(|_| ()).map_err(NodeError::clone);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
@@ -288,6 +292,23 @@ impl<S: State> Shared<S> {
                     "a layer said that the call went well, but the node was not run",
                 ))
             })
+    }
+
+    /// Awaits a call, and lets go of it where it waits for a time that is too long.
+    async fn or_parked(
+        &self,
+        at: Standing,
+        call: impl Future<Output = Result<Returned<S::Update>, NodeError>>,
+    ) -> Result<Returned<S::Update>, NodeError> {
+        let mut call = std::pin::pin!(call);
+        std::future::poll_fn(|cx| match call.as_mut().poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(ended),
+            Poll::Pending => match self.port.recall.take_parked(recall::key(&at)) {
+                Some(due_ms) => Poll::Ready(Ok(Returned::Parked(due_ms))),
+                None => Poll::Pending,
+            },
+        })
+        .await
     }
 
     async fn call_blocking(

@@ -6,11 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::ask::Questions;
 use super::execute::Shared;
 use super::log::Log;
+use super::recall::Request;
 use super::stop::{Stop, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
@@ -33,6 +35,10 @@ pub struct Run<S: State> {
     pub(super) recorded: Vec<(usize, u64)>,
     /// The questions of the open superstep.
     pub(super) questions: Questions,
+    /// The tasks of the open superstep that wait for a time, by place, and until when.
+    pub(super) parked: Vec<(usize, u64)>,
+    /// What running tasks ask to be recorded; none without a store.
+    pub(super) requests: Option<mpsc::UnboundedReceiver<Request>>,
     /// Whether the next advance only says that the call pauses.
     pub(super) pauses: bool,
     pub(super) executed: u64,
@@ -175,7 +181,7 @@ impl<S: State> Run<S> {
             stage @ Stage::Open(_) => self.stage = stage,
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
         }
-        if !self.questions.is_empty()
+        if (!self.questions.is_empty() || !self.parked.is_empty())
             && let Some(ended) = self.waits_or_expired().await
         {
             return ended;

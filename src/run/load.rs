@@ -12,7 +12,8 @@ use super::base::Segments;
 use super::replay::{OtherReducer, Reader};
 use crate::engine::{Position, Task};
 use crate::graph::Compiled;
-use crate::ids::{Seq, ThreadId};
+use crate::ids::{Seq, TaskPath, ThreadId};
+use crate::node::KeptStep;
 use crate::state::State;
 use crate::store::{
     CheckpointStore, FieldRecord, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored,
@@ -36,6 +37,39 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) takeovers: u32,
     /// The questions of the open superstep, with their answers.
     pub(crate) questions: Questions,
+    /// The steps and timers of the open superstep.
+    pub(crate) memory: Memory,
+}
+
+/// What tasks of the open superstep have noted of themselves, by place in the frontier.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) steps: Vec<(usize, KeptStep)>,
+    /// With the key, and until when the task waits.
+    pub(crate) timers: Vec<(usize, String, u64)>,
+}
+
+impl Memory {
+    fn add(&mut self, record: &Record, place: &impl Fn(&TaskPath) -> Option<usize>) {
+        let found = |task: &str| place(&task.parse().ok()?);
+        match record {
+            Record::Step(step) => self.steps.extend(found(&step.task).map(|place| {
+                let kept = KeptStep {
+                    key: step.key.clone(),
+                    type_name: step.type_name.as_str().into(),
+                    shape: step.shape.clone(),
+                    value: step.value.clone(),
+                };
+                (place, kept)
+            })),
+            Record::Timer(timer) => {
+                let found = found(&timer.task);
+                let due = |place| (place, timer.key.clone(), timer.due_ms);
+                self.timers.extend(found.map(due));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Reads the position at `at`, a checkpoint on the way to the head.
@@ -79,6 +113,7 @@ pub(crate) async fn load<S: State>(
     let mut frontier: Option<Vec<StoredTask>> = None;
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
     let mut asked = Asked::default();
+    let mut noted: Vec<Arc<Record>> = Vec::new();
     loop {
         let page = store.records(thread, from, PAGE).await?;
         for Stored { seq, record, .. } in &page {
@@ -109,6 +144,7 @@ pub(crate) async fn load<S: State>(
                     step = commit.step;
                     frontier = (*seq == at).then(|| commit.frontier.clone());
                 }
+                Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
@@ -166,16 +202,19 @@ pub(crate) async fn load<S: State>(
             }
         }
     }
-    let questions = match at == head.seq {
-        true => asked.questions(|path| {
-            let [level] = path.levels() else { return None };
-            let is_it =
-                |task: &Task| task.index == level.index && graph.node(task.node).name == level.node;
-            let place = frontier.iter().position(is_it)?;
-            (level.step.get() == step + 1).then_some(place)
-        }),
-        false => Questions::default(),
+    let place = |path: &TaskPath| {
+        let [level] = path.levels() else { return None };
+        let is_it =
+            |task: &Task| task.index == level.index && graph.node(task.node).name == level.node;
+        let place = frontier.iter().position(is_it)?;
+        (level.step.get() == step + 1).then_some(place)
     };
+    let mut memory = Memory::default();
+    let mut questions = Questions::default();
+    if at == head.seq {
+        questions = asked.questions(place);
+        noted.iter().for_each(|record| memory.add(record, &place));
+    }
     let position = Position {
         step,
         state: Arc::new(state),
@@ -191,6 +230,7 @@ pub(crate) async fn load<S: State>(
         recorded_seqs,
         takeovers,
         questions,
+        memory,
     })
 }
 

@@ -261,6 +261,14 @@ impl<S: State> Log<S> {
         Ok(first)
     }
 
+    /// Writes what tasks of the open superstep note of themselves: steps, timers. Returns the seq of
+    /// the first.
+    pub(crate) async fn noted(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
+        let first = self.next;
+        self.inside(records, Status::Running).await?;
+        Ok(first)
+    }
+
     /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
     pub(crate) async fn answers(&mut self, answers: Vec<AnswerRecord>) -> Result<Seq, StoreError> {
         let first = self.next;

@@ -97,6 +97,20 @@ pub async fn events(
                     expires_ms: question.expires_ms,
                 });
             }
+            Record::Step(step) => {
+                let Ok(task) = step.task.parse() else {
+                    continue;
+                };
+                let key = step.key.clone();
+                add(EventKind::StepFinished { task, key });
+            }
+            Record::Timer(timer) => {
+                let Ok(task) = timer.task.parse() else {
+                    continue;
+                };
+                let (key, due_ms) = (timer.key.clone(), timer.due_ms);
+                add(EventKind::TimerSet { task, key, due_ms });
+            }
             Record::Answer(answer) => {
                 let found = asked.iter().find(|(seq, _)| *seq == answer.question);
                 let Some((_, id)) = found else { continue };

@@ -19,6 +19,7 @@ mod look;
 mod options;
 mod pause;
 mod port;
+mod recall;
 mod record;
 mod replay;
 mod report;

@@ -25,6 +25,7 @@ use crate::store::Status;
 /// - `backlog`: 256 events that a slow reader may be behind before the run waits at a boundary
 /// - `shuffle`: none
 /// - `pause_before`, `pause_after`: no node
+/// - `park_after`: 1 s
 /// - `cancel`: none
 /// - `layers`: none
 #[derive(Clone)]
@@ -56,6 +57,8 @@ pub struct RunOptions {
     pub pause_before: Vec<String>,
     /// Nodes after which a run pauses: at the boundary that closes one of them.
     pub pause_after: Vec<String>,
+    /// The longest wait of a sleeping node that holds its process; a longer one parks the thread.
+    pub park_after: Duration,
     /// Stops the runs.
     pub cancel: Option<Cancel>,
     /// Layers around each try of each task, outermost first.
@@ -78,6 +81,7 @@ impl Default for RunOptions {
             shuffle: None,
             pause_before: Vec::new(),
             pause_after: Vec::new(),
+            park_after: Duration::from_secs(1),
             cancel: None,
             layers: Vec::new(),
         }
@@ -221,6 +225,13 @@ impl RunOptions {
         }
     }
 
+    /// Sets the longest wait of a sleeping node that holds its process.
+    #[must_use]
+    pub fn park_after(mut self, time: Duration) -> Self {
+        self.park_after = time;
+        self
+    }
+
     /// Whether each boundary has to be looked at.
     pub(crate) fn needs_the_long_way(&self) -> bool {
         self.superstep_deadline.is_some()
@@ -257,6 +268,7 @@ impl fmt::Debug for RunOptions {
             .field("check_round_trip", &self.check_round_trip)
             .field("backlog", &self.backlog)
             .field("shuffle", &self.shuffle)
+            .field("park_after", &self.park_after)
             .field("pause_before", &self.pause_before)
             .field("pause_after", &self.pause_after)
             .field("layers", &self.layers.len())

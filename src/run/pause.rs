@@ -3,17 +3,21 @@
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
+
 use super::ask::{Asking, OpenQuestion};
 use super::close::Failed;
 use super::command::Given;
 use super::handle::{Progress, Run, Stage};
+use super::load::Memory;
+use super::recall::{self, Key, Request};
 use super::{Ended, RunError};
 use crate::event::EventKind;
 use crate::ids::{QuestionId, Seq, TaskPath};
 use crate::node::{Asked, ErrorClass, NodeError};
 use crate::policy::{Attempt, now_ms};
 use crate::state::State;
-use crate::store::{AnswerRecord, QuestionRecord, Status};
+use crate::store::{AnswerRecord, QuestionRecord, Record, Status};
 
 /// The most bytes that a question's key may have.
 const KEY_BYTES: usize = 256;
@@ -129,15 +133,95 @@ impl<S: State> Run<S> {
         self.shared.path(superstep.step, task.node, task.index)
     }
 
-    /// Ends the call because tasks wait for answers.
+    /// Records what a running task asks for, and what others ask for by then.
+    pub(super) async fn serve(&mut self, request: Request) -> Result<(), RunError> {
+        let mut requests = vec![request];
+        if let Some(waiting) = &mut self.requests {
+            while let Ok(request) = waiting.try_recv() {
+                requests.push(request);
+            }
+        }
+        let path = |(step, node, index): Key| self.shared.path(step, node, index);
+        let records = requests.iter().map(|request| match request {
+            Request::Step(task, step, _) => {
+                Record::Step(recall::step_record(path(*task).to_string(), step))
+            }
+            Request::Timer(task, key, due_ms, _) => {
+                Record::Timer(recall::timer_record(path(*task).to_string(), key, *due_ms))
+            }
+        });
+        let records: Vec<_> = records.collect();
+        let mut seq = None;
+        if let Some(log) = &mut self.log {
+            self.over = true;
+            seq = Some(log.noted(records).await?.get());
+            self.over = false;
+        }
+        for (number, request) in requests.into_iter().enumerate() {
+            let seq = seq.map(|seq| Seq::new(seq + number as u64));
+            let done = match request {
+                Request::Step(task, step, done) => {
+                    self.shared.port.report(seq, || EventKind::StepFinished {
+                        task: self.shared.path(task.0, task.1, task.2),
+                        key: step.key,
+                    });
+                    done
+                }
+                Request::Timer(task, key, due_ms, done) => {
+                    self.shared.port.report(seq, || EventKind::TimerSet {
+                        task: self.shared.path(task.0, task.1, task.2),
+                        key,
+                        due_ms,
+                    });
+                    done
+                }
+            };
+            // A task that was cut meanwhile does not wait for it any more.
+            let _ = done.send(());
+        }
+        Ok(())
+    }
+
+    /// Whether the task at a place waits for an answer, or for a time to come.
+    pub(super) fn waits(&self, place: usize) -> bool {
+        self.questions.waits(place) || self.parked.iter().any(|(parked, _)| *parked == place)
+    }
+
+    /// How many tasks of the open superstep wait.
+    pub(super) fn waiting(&self) -> usize {
+        if self.questions.is_empty() && self.parked.is_empty() {
+            return 0;
+        }
+        let Stage::Open(superstep) = &self.stage else {
+            return 0;
+        };
+        (0..superstep.tasks.len())
+            .filter(|place| self.waits(*place))
+            .count()
+    }
+
+    /// Ends the call because tasks wait for answers, or for a time.
     pub(super) async fn paused(&mut self) -> Result<Progress, RunError> {
-        let questions = self.questions.open().len();
-        self.ended(Ended::Paused { questions }, Vec::new()).await
+        self.ended(self.rests(), Vec::new()).await
+    }
+
+    /// How a call ends of which nothing can run now.
+    fn rests(&self) -> Ended {
+        let due = self.parked.iter().map(|(_, due_ms)| *due_ms).min();
+        match (self.questions.open().len(), due) {
+            (0, Some(due_ms)) => Ended::Parked { due_ms },
+            (questions, _) => Ended::Paused { questions },
+        }
     }
 
     /// How the call ends before anything of the open superstep runs: nothing of it can, or the time
     /// of a question is over.
     pub(super) async fn waits_or_expired(&mut self) -> Option<Result<Progress, RunError>> {
+        let now = now_ms();
+        self.parked.retain(|(_, due_ms)| *due_ms > now);
+        if let Err(error) = self.expire().await {
+            return Some(Err(error));
+        }
         let expired = self.questions.0.iter().filter(|asking| asking.expired);
         let mut failed: Vec<Failed> = Vec::new();
         for asking in expired {
@@ -163,9 +247,8 @@ impl<S: State> Run<S> {
             .as_ref()
             .and_then(|log| log.head())
             .map(|head| head.status);
-        if status == Some(Status::Paused) {
-            let questions = self.questions.open().len();
-            return Some(Ok(Progress::Ended(Ended::Paused { questions })));
+        if matches!(status, Some(Status::Paused | Status::Parked)) {
+            return Some(Ok(Progress::Ended(self.rests())));
         }
         Some(self.paused().await)
     }
@@ -177,10 +260,9 @@ impl<S: State> Run<S> {
             Stage::Open(superstep) => (superstep.tasks.len(), &superstep.recorded),
             Stage::Merged(_) | Stage::Between => return false,
         };
-        !self.questions.is_empty()
-            && (0..tasks).all(|place| {
-                recorded.iter().any(|(done, _)| *done == place) || self.questions.waits(place)
-            })
+        let done = |place| recorded.iter().any(|(done, _)| *done == place);
+        (0..tasks).any(|place| self.waits(place))
+            && (0..tasks).all(|place| done(place) || self.waits(place))
     }
 
     /// Answers questions for which the time is over: by their default, or never.
@@ -315,24 +397,58 @@ impl<S: State> Run<S> {
     }
 
     /// Puts the answers where the tasks read them.
-    pub(super) fn share_answers(&self) {
+    fn share_answers(&self) {
+        for asking in &self.questions.0 {
+            if let (Some(answer), Some(task)) = (&asking.answer, self.task_at(asking.place)) {
+                let key = asking.open.id.key();
+                self.shared
+                    .port
+                    .recall
+                    .put_answer(task, key, Arc::clone(answer));
+            }
+        }
+    }
+
+    /// Which task of the open superstep has a place.
+    fn task_at(&self, place: usize) -> Option<Key> {
         let (step, tasks) = match &self.stage {
             Stage::At(position) => (position.step + 1, &position.frontier),
             Stage::Open(superstep) => (superstep.step, &superstep.tasks),
-            Stage::Merged(_) | Stage::Between => return,
+            Stage::Merged(_) | Stage::Between => return None,
         };
-        self.shared.port.answers.clear();
-        for asking in &self.questions.0 {
-            if let Some(answer) = &asking.answer {
-                let task = &tasks[asking.place];
-                let key = (step, task.node, task.index);
-                let answer = Arc::clone(answer);
-                self.shared
-                    .port
-                    .answers
-                    .put(key, asking.open.id.key(), answer);
+        tasks.get(place).map(|task| (step, task.node, task.index))
+    }
+
+    /// Lets the tasks of an open superstep find what was recorded of them. Those that wait for a
+    /// time that is not over are not run.
+    pub(super) fn remember(&mut self, memory: Memory) {
+        self.share_answers();
+        let now = now_ms();
+        for (place, step) in memory.steps {
+            if let Some(task) = self.task_at(place) {
+                self.shared.port.recall.put_step(task, step);
             }
         }
+        for (place, key, due_ms) in memory.timers {
+            if let Some(task) = self.task_at(place) {
+                self.shared.port.recall.put_timer(task, &key, due_ms);
+            }
+            if due_ms > now {
+                self.parked.push((place, due_ms));
+            }
+        }
+    }
+}
+
+/// The next request of a running task; never, where nothing is recorded.
+pub(super) async fn asked_for(requests: &mut Option<mpsc::UnboundedReceiver<Request>>) -> Request {
+    let request = match requests {
+        Some(requests) => requests.recv().await,
+        None => None,
+    };
+    match request {
+        Some(request) => request,
+        None => std::future::pending().await,
     }
 }
 

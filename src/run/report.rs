@@ -53,6 +53,11 @@ pub enum Ended {
         /// How many questions are open; 0 for a pause that a caller has asked for.
         questions: usize,
     },
+    /// It waits for a time to come.
+    Parked {
+        /// When the first of its tasks is to go on, in milliseconds since 1970.
+        due_ms: u64,
+    },
     /// A caller asked it to stop, or dropped the stream.
     Cancelled,
     /// It has used up its supersteps.
@@ -81,6 +86,7 @@ impl fmt::Display for Ended {
             Ended::Paused { questions: 0 } => f.write_str("paused, as was asked for"),
             Ended::Paused { questions: 1 } => f.write_str("waits for an answer"),
             Ended::Paused { questions } => write!(f, "waits for {questions} answers"),
+            Ended::Parked { .. } => f.write_str("waits for a time to come"),
             Ended::Cancelled => f.write_str("cancelled"),
             Ended::StepLimit { limit: 1 } => f.write_str("stopped at its limit of 1 superstep"),
             Ended::StepLimit { limit } => write!(f, "stopped at its limit of {limit} supersteps"),

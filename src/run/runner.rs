@@ -15,7 +15,7 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{Answers, Cancel, Command, Report, RunError, RunOptions, record};
+use super::{Answers, Cancel, Command, Report, RunError, RunOptions, recall, record};
 use crate::engine::{Position, RouteFault, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::Graph;
@@ -405,6 +405,7 @@ impl<S: State> Runner<S> {
             recorded_seqs,
             takeovers,
             questions,
+            memory,
             ..
         } = loaded;
         let step = position.step;
@@ -426,8 +427,9 @@ impl<S: State> Runner<S> {
             let fresh = answered(&**store, thread, answers, &handle.questions).await?;
             handle.answer(fresh).await?;
         }
-        handle.share_answers();
-        let waits = head.status == Status::Paused && handle.only_waits();
+        handle.remember(memory);
+        let at_rest = matches!(head.status, Status::Paused | Status::Parked);
+        let waits = at_rest && handle.only_waits();
         if open && !waits {
             let takeover = if died { takeovers + 1 } else { 0 };
             if takeover > self.options.poison_limit {
@@ -460,6 +462,14 @@ impl<S: State> Runner<S> {
         log: Option<Log<S>>,
         listener: Option<Listener>,
     ) -> Run<S> {
+        // Where nothing is recorded, nobody has to be asked to.
+        let (way, requests) = match &log {
+            Some(_) => {
+                let (way, requests) = recall::requests();
+                (Some(way), Some(requests))
+            }
+            None => (None, None),
+        };
         let port = RunPort {
             thread: thread.clone(),
             run,
@@ -472,7 +482,9 @@ impl<S: State> Runner<S> {
                 .map_or(Epoch::new(0), |log| log.claimed().epoch),
             names: self.graph.tables().names(),
             stop: Cancel::new(),
-            answers: Arc::default(),
+            recall: Arc::default(),
+            requests: way,
+            park_after: self.options.park_after,
             listener: listener.clone(),
         };
         let limit = self
@@ -500,6 +512,8 @@ impl<S: State> Runner<S> {
             stage: Stage::At(position),
             recorded: Vec::new(),
             questions: Questions::default(),
+            parked: Vec::new(),
+            requests,
             pauses: false,
             over: false,
             executed: 0,

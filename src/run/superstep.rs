@@ -14,7 +14,7 @@ use super::close::{Failed, failed_tasks};
 use super::crowd::{Crowd, Drawn, Job};
 use super::execute::{Gave, Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
-use super::pause::Asks;
+use super::pause::{Asks, asked_for};
 use super::stop::{Why, after};
 use super::{Ended, RunError};
 use crate::engine::{Superstep, Task};
@@ -68,7 +68,7 @@ impl<S: State> Run<S> {
             payload,
             Arc::clone(&begun),
         );
-        match self.race(run, Some(&begun)).await {
+        match self.race(run, Some(&begun)).await? {
             Raced::Cut(why) => self.stopped(why, Vec::new()).await,
             Raced::Ended(TaskEnd { result, attempts }) => {
                 self.one_ended(result, attempts, None).await
@@ -81,7 +81,7 @@ impl<S: State> Run<S> {
 
     /// Waits for the only task of the open superstep, which was called without policies.
     pub(super) async fn one_waits(&mut self, call: Call<S::Update>) -> Result<Progress, RunError> {
-        let (ended, late) = match self.race(guarded(call), None).await {
+        let (ended, late) = match self.race(guarded(call), None).await? {
             Raced::Cut(why) => return self.stopped(why, Vec::new()).await,
             Raced::Ended(ended) => (ended, None),
             Raced::Late(ended, why) => (ended, Some(why)),
@@ -115,6 +115,10 @@ impl<S: State> Run<S> {
             Ok(Gave::Asked(asked)) => {
                 self.stage = Stage::Open(superstep);
                 self.ask(vec![(0, asked, attempts)], &mut failed).await?;
+            }
+            Ok(Gave::Parked(due_ms)) => {
+                self.stage = Stage::Open(superstep);
+                self.parked.push((0, due_ms));
             }
             Err(error) => {
                 let task = &superstep.tasks[0];
@@ -212,6 +216,7 @@ impl<S: State> Run<S> {
                     }
                     None => break,
                 },
+                request = asked_for(&mut self.requests) => self.serve(request).await?,
                 () = grace => break,
             }
         }
@@ -220,7 +225,7 @@ impl<S: State> Run<S> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
-        let waiting = self.questions.waiting();
+        let waiting = self.waiting();
         let complete = superstep.recorded.len() + waiting == superstep.tasks.len();
         match stopping {
             _ if failed_first => self.failed(failed).await,
@@ -270,7 +275,7 @@ impl<S: State> Run<S> {
             done[*place] = true;
         }
         for (place, done) in done.iter_mut().enumerate() {
-            *done |= self.questions.waits(place);
+            *done |= self.waits(place);
         }
         let mut todo: Vec<usize> = (0..done.len()).filter(|place| !done[*place]).collect();
         if let Some(seed) = self.options.shuffle {
@@ -300,6 +305,7 @@ impl<S: State> Run<S> {
         match end.result {
             Ok(Gave::Outcome(outcome)) => superstep.recorded.push((place, outcome)),
             Ok(Gave::Asked(questions)) => asked.push((place, questions, end.attempts)),
+            Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
             Err(error) => {
                 let task = &superstep.tasks[place];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -330,6 +336,7 @@ impl<S: State> Run<S> {
             match result {
                 Ok(Gave::Outcome(outcome)) => well.push((place, outcome, attempts)),
                 Ok(Gave::Asked(questions)) => asked.push((place, questions, attempts)),
+                Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
                 Err(error) => {
                     let task = &superstep.tasks[place];
                     let path = self.shared.path(step, task.node, task.index);
@@ -351,24 +358,34 @@ impl<S: State> Run<S> {
 
     /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not
     /// begun by then, because a layer holds it, does not begin any more.
-    async fn race<T>(&self, task: impl Future<Output = T>, begun: Option<&AtomicBool>) -> Raced<T> {
+    async fn race<T>(
+        &mut self,
+        task: impl Future<Output = T>,
+        begun: Option<&AtomicBool>,
+    ) -> Result<Raced<T>, RunError> {
         // In a box, so that it can be dropped where a panic of the drop is caught.
         let mut task = Box::pin(task);
-        let why = tokio::select! {
-            biased;
-            ended = &mut task => return Raced::Ended(ended),
-            why = self.stop.wait() => why,
+        let why = loop {
+            tokio::select! {
+                biased;
+                ended = &mut task => return Ok(Raced::Ended(ended)),
+                why = self.stop.wait() => break why,
+                request = asked_for(&mut self.requests) => self.serve(request).await?,
+            }
         };
         let end = self.end_of_grace(why);
-        if begun.is_none_or(|begun| begun.load(Ordering::SeqCst))
-            && let Ok(ended) = tokio::time::timeout_at(end, &mut task).await
-        {
-            return Raced::Late(ended, why);
+        while begun.is_none_or(|begun| begun.load(Ordering::SeqCst)) {
+            tokio::select! {
+                biased;
+                ended = &mut task => return Ok(Raced::Late(ended, why)),
+                request = asked_for(&mut self.requests) => self.serve(request).await?,
+                () = tokio::time::sleep_until(end) => break,
+            }
         }
         if catch_unwind(AssertUnwindSafe(|| drop(task))).is_err() {
             tracing::warn!("a task that was cut panicked when it was dropped");
         }
-        Raced::Cut(why)
+        Ok(Raced::Cut(why))
     }
 
     /// Tells the nodes to end, and says until when they may.
@@ -403,6 +420,7 @@ impl<S: State> Run<S> {
             Ended::Finished => Status::Finished,
             Ended::Cancelled => Status::Cancelled,
             Ended::Paused { .. } => Status::Paused,
+            Ended::Parked { .. } => Status::Parked,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Status::Limited,
         };
         let closed = self.state_and_step().1;

@@ -24,13 +24,13 @@ pub enum Record {
     Base(BaseRecord),
     /// A call ended without closing its superstep.
     Stopped(StoppedRecord),
-    /// Reserved: the result of a durable step inside a node.
+    /// The result of a durable step inside a node.
     Step(StepRecord),
     /// A task asks.
     Question(QuestionRecord),
     /// A question was answered.
     Answer(AnswerRecord),
-    /// Reserved: a wake-up time was set.
+    /// A wake-up time was set.
     Timer(TimerRecord),
     /// Reserved: an effect that a later failure has to undo.
     Compensation(CompensationRecord),
@@ -366,7 +366,7 @@ pub struct FailedTask {
     pub attempts: Vec<StoredAttempt>,
 }
 
-/// Reserved: the recorded result of a durable step.
+/// The recorded result of a durable step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The task's path, as text.
@@ -375,6 +375,8 @@ pub struct StepRecord {
     pub key: String,
     /// The result type's name.
     pub type_name: String,
+    /// The serde shape of the result, as text.
+    pub shape: String,
     /// The result, as MessagePack with names.
     #[serde(with = "super::bytes")]
     pub value: Vec<u8>,
@@ -413,7 +415,7 @@ pub struct AnswerRecord {
     pub at_ms: u64,
 }
 
-/// Reserved: a wake-up time.
+/// A wake-up time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerRecord {
     /// The task's path, as text.

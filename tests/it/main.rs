@@ -63,6 +63,8 @@ mod state_data;
 mod state_merge;
 mod state_orders;
 mod state_reducers;
+#[cfg(feature = "sled")]
+mod steps;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;

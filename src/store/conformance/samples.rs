@@ -30,6 +30,7 @@ pub fn one_of_each() -> Vec<Record> {
             task: "3:pay[0]".into(),
             key: "charge".into(),
             type_name: "shop::Receipt".into(),
+            shape: "()".into(),
             value: vec![0xc0],
         }),
         Record::Question(QuestionRecord {
