@@ -150,7 +150,7 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         Accessors, AnyField, Asked, EncodedBase, EncodedChange, Fitting, ItemReader, ItemWriter,
-        MergeFault, ReducerInfo, Slot, Staged, fits, settle, settle_field, show_update, stage,
+        MergeFault, ReducerInfo, Shape, ShapeContent, ShapeField, ShapeVariant, Slot, Staged, fits, settle, settle_field, show_update, stage,
         stage_field,
     };
 }

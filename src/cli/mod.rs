@@ -49,11 +49,14 @@
 
 mod args;
 mod ask;
+mod data;
 mod demo;
 mod diff;
 mod drive;
 mod entry;
 mod exit;
+mod flags;
+mod form;
 mod graph;
 mod json;
 mod keep;
@@ -63,11 +66,14 @@ mod look;
 mod out;
 mod picture;
 mod probe;
+mod read;
 mod shell;
 mod show;
 mod signal;
 mod size;
+mod source;
 mod unknown;
+mod wrong;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
