@@ -141,8 +141,8 @@ pub use run::{
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
-    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace,
-    Snapshot, State, Union, Updates,
+    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace, Shape,
+    ShapeContent, ShapeField, ShapeVariant, Snapshot, State, Union, Updates,
 };
 
 /// What the derives call. Not part of the public contract.
@@ -150,7 +150,7 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         Accessors, AnyField, Asked, EncodedBase, EncodedChange, Fitting, ItemReader, ItemWriter,
-        MergeFault, ReducerInfo, Shape, ShapeContent, ShapeField, ShapeVariant, Slot, Staged, fits, settle, settle_field, show_update, stage,
+        MergeFault, ReducerInfo, Slot, Staged, fits, settle, settle_field, show_update, stage,
         stage_field,
     };
 }

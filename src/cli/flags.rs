@@ -17,8 +17,7 @@ use super::read;
 use super::shell::quoted;
 use super::source::{Sources, Text};
 use super::wrong::Wrong;
-use crate::plumbing::Shape;
-use crate::{Codec, CodecError, State};
+use crate::{Codec, CodecError, Shape, State};
 
 /// The flag that takes all fields at once.
 const WHOLE: &str = "input";
@@ -155,8 +154,8 @@ impl Flags {
             format!("run {} --{WHOLE} {example}", quoted(&self.graph))
         };
         let source = sources.read(&format!("--{WHOLE}"), word);
-        let Text { text, from } = source
-            .map_err(|what| Failure::usage(format!("--{WHOLE}: {what}")).next(next(None)))?;
+        let Text { text, from } =
+            source.map_err(|what| Failure::usage(format!("--{WHOLE}: {what}")).next(next(None)))?;
         let refused = |wrong: Wrong, flag: Option<&Flag>| {
             Failure::usage(format!("{}: {wrong}", named(WHOLE, from.as_deref()))).next(next(flag))
         };
@@ -181,7 +180,10 @@ impl Flags {
             CodecError::Encode { reason } | CodecError::Decode { reason } => reason.clone(),
             error => error.to_string(),
         };
-        let what = format!("--{}: the field {} refuses this: {why}", flag.long, flag.name);
+        let what = format!(
+            "--{}: the field {} refuses this: {why}",
+            flag.long, flag.name
+        );
         Failure::usage(what).next(flag.next(&self.graph))
     }
 
@@ -226,7 +228,10 @@ impl Flag {
             marks.push_str(&format!(" [a new thread begins with: {begins}]"));
         }
         let (short, whole) = match self.doc {
-            "" => (format!("The field {}", self.name), format!("The field {}.", self.name)),
+            "" => (
+                format!("The field {}", self.name),
+                format!("The field {}.", self.name),
+            ),
             doc => (brief(doc), doc.to_owned()),
         };
         let mut how = Vec::new();
@@ -237,7 +242,10 @@ impl Flag {
             ));
         }
         if self.reducer != "replace" {
-            how.push(format!("The thread's value and this become one by {}.", last(self.reducer)));
+            how.push(format!(
+                "The thread's value and this become one by {}.",
+                last(self.reducer)
+            ));
         }
         let takes = match form::item(&self.shape) {
             Some(item) if form::is_text(item) => {
@@ -299,7 +307,10 @@ impl Flag {
             let is_array = text.text.trim_start().starts_with('[')
                 && (text.from.is_none() || !form::is_text(item));
             match is_array {
-                true => match self.json(form::some(&self.shape).0, text).map_err(refused)? {
+                true => match self
+                    .json(form::some(&self.shape).0, text)
+                    .map_err(refused)?
+                {
                     Data::List(more) => items.extend(more),
                     one => items.push(one),
                 },
@@ -314,8 +325,9 @@ impl Flag {
         let is_word = text.from.is_none() && form::is_word(shape);
         match is_word || form::is_text(shape) {
             // The word null is no value; a file that says null is a text.
-            true if text.from.is_some() => read::word(form::some(shape).0, &text.text)
-                .map_err(|wrong| self.said(text, &wrong)),
+            true if text.from.is_some() => {
+                read::word(form::some(shape).0, &text.text).map_err(|wrong| self.said(text, &wrong))
+            }
             true => read::word(shape, &text.text).map_err(|wrong| self.said(text, &wrong)),
             false => self.json(shape, text),
         }
@@ -328,7 +340,7 @@ impl Flag {
     fn said(&self, text: &Text, wrong: &Wrong) -> String {
         let mut said = format!("{}: {wrong}", named(&self.long, text.from.as_deref()));
         if let Wrong::NotJson { .. } = wrong {
-            said = format!("{said}; expected is {}", form::words(&self.shape));
+            said = format!("{said}; {} is expected", form::words(&self.shape));
         }
         said
     }
@@ -372,9 +384,7 @@ fn begins(value: &serde_json::Value) -> Option<String> {
     match value {
         Value::Number(number) if number.as_f64() != Some(0.0) => Some(number.to_string()),
         Value::Bool(true) => Some("true".to_owned()),
-        Value::String(text) if !text.is_empty() && text.chars().count() < 40 => {
-            Some(text.clone())
-        }
+        Value::String(text) if !text.is_empty() && text.chars().count() < 40 => Some(text.clone()),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In comes the shape of what a field is given, out goes text.
 
-use crate::plumbing::{Shape, ShapeContent, ShapeVariant};
+use crate::{Shape, ShapeContent, ShapeVariant};
 
 /// The shape without what no codec writes.
 pub(super) fn plain(shape: &Shape) -> &Shape {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::data::Data;
 use super::form;
 use super::wrong::Wrong;
-use crate::plumbing::{Shape, ShapeContent, ShapeField, ShapeVariant};
+use crate::{Shape, ShapeContent, ShapeField, ShapeVariant};
 
 /// How deep a value may be: as deep as one can be shown again.
 const MOST_LEVELS: usize = 120;
@@ -178,7 +178,8 @@ impl<'s> Reader<'s> {
     /// Goes on at a place further in.
     fn at(&mut self, part: &str, shape: &'s Shape, raw: &str) -> Result<Data, Wrong> {
         let here = self.path.len();
-        self.path.push_str(part.trim_start_matches(|c| c == '.' && here == 0));
+        self.path
+            .push_str(part.trim_start_matches(|c| c == '.' && here == 0));
         let value = self.value(shape, raw);
         self.path.truncate(here);
         value
@@ -193,12 +194,7 @@ impl<'s> Reader<'s> {
         items.collect::<Result<_, _>>().map(Data::List)
     }
 
-    fn map(
-        &mut self,
-        key: &'s Shape,
-        value: &'s Shape,
-        raw: &str,
-    ) -> Result<Option<Data>, Wrong> {
+    fn map(&mut self, key: &'s Shape, value: &'s Shape, raw: &str) -> Result<Option<Data>, Wrong> {
         let by_text = form::is_text(key);
         let pairs = match sole(raw, "$entries")? {
             Some(pairs) if !by_text => items(pairs)?,
@@ -225,7 +221,7 @@ impl<'s> Reader<'s> {
                     expected, found, ..
                 } => Wrong::Other {
                     at: self.path.clone(),
-                    expected: format!("as a key {expected}"),
+                    expected: format!("as a key, {expected}"),
                     found,
                 },
                 wrong => wrong,
@@ -277,7 +273,8 @@ impl<'s> Reader<'s> {
             Some(ShapeContent::One(shape)) => self.at(&at, shape, raw)?,
             Some(ShapeContent::Fields(fields)) => {
                 let here = self.path.len();
-                self.path.push_str(at.trim_start_matches(|c| c == '.' && here == 0));
+                self.path
+                    .push_str(at.trim_start_matches(|c| c == '.' && here == 0));
                 let content = self.fields(fields, raw);
                 self.path.truncate(here);
                 match content? {
@@ -384,7 +381,11 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
         .collect();
     let pairs = digits.filter(|digits| digits.len() % 2 == 0)?;
     let pairs = pairs.chunks_exact(2);
-    Some(pairs.map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+    Some(
+        pairs
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+            .collect(),
+    )
 }
 
 fn text(raw: &str) -> Option<String> {

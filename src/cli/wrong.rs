@@ -56,7 +56,10 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wrong::NotJson { line, column, why } => {
-                write!(f, "this is not JSON: {why}, in line {line}, column {column}")
+                write!(
+                    f,
+                    "this is not JSON: {why}, in line {line}, column {column}"
+                )
             }
             Wrong::Other {
                 at,
@@ -64,7 +67,7 @@ impl fmt::Display for Wrong {
                 found,
             } => {
                 place(f, at)?;
-                write!(f, "expected is {expected}, found {}", cut(found, SHOWN))
+                write!(f, "{expected} is expected, found {}", cut(found, SHOWN))
             }
             Wrong::Unknown { at, name, known } => {
                 place(f, at)?;

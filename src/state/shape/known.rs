@@ -2,8 +2,9 @@
 
 use super::node::{Content, Field, Node, Variant};
 
-/// What the bytes of a type look like.
+/// What the bytes of a type look like, read off its serde code.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Shape {
     /// Whatever the bytes say; also what could not be traced.
     Any,
@@ -47,7 +48,7 @@ pub enum Shape {
     Outer(usize),
 }
 
-/// A field of a struct.
+/// A field of a struct in a [`Shape`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeField {
     /// Its name in the bytes.
@@ -58,7 +59,7 @@ pub struct ShapeField {
     pub alias: bool,
 }
 
-/// A variant of an enum.
+/// A variant of an enum in a [`Shape`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeVariant {
     /// Its name in the bytes.
@@ -67,8 +68,9 @@ pub struct ShapeVariant {
     pub content: ShapeContent,
 }
 
-/// What a variant carries.
+/// What a variant in a [`Shape`] carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShapeContent {
     /// Nothing: its name is all.
     Unit,
