@@ -126,7 +126,7 @@ impl Flags {
         };
         let mut read = Vec::new();
         for (place, flag) in self.all.iter().enumerate() {
-            let data = match given.get_many::<String>(flag.name) {
+            let data = match given.get_many::<String>(&flag.id()) {
                 Some(words) => Some(flag.read(&self.graph, words, &mut sources)?),
                 None => {
                     let given = whole.iter().position(|(at, _)| *at == place);
@@ -195,6 +195,11 @@ impl Flags {
 }
 
 impl Flag {
+    /// The flag's name for clap, which no other can have.
+    fn id(&self) -> String {
+        format!("field {}", self.name)
+    }
+
     fn arg(&self) -> Arg {
         let names = match form::some(form::item(&self.shape).unwrap_or(&self.shape)).0 {
             Shape::Enum(variants) => form::names(variants).unwrap_or_default(),
@@ -203,7 +208,7 @@ impl Flag {
         };
         let is_list = form::item(&self.shape).is_some();
         let (short, long) = self.help();
-        Arg::new(self.name)
+        Arg::new(self.id())
             .long(self.long.clone())
             .value_name(form::value_name(&self.shape))
             .value_parser(Word(names))

@@ -80,7 +80,7 @@ fn what_makes_no_sense_is_refused_with_where_and_what_to_type() {
         &["--double", "ten"],
         &["--flag", "yes"],
         &["--letter", "ab"],
-        &["--pace", "fast"],
+        &["--speed", "fast"],
         &["--many-paces", "Slow", "--many-paces", "Quick"],
         &["--many-paces", "[\"Slow\", 1]"],
         &["--numbers", "1", "--numbers", "x"],

@@ -221,7 +221,7 @@ fn fields() -> impl Strategy<Value = Vec<(Rc<Given>, Way)>> {
         prop::collection::btree_set(any::<u16>(), 0..4),
         as_json
     );
-    field!(all, pace, pace(), |value: &Pace| Some(vec![name(value)]));
+    field!(all, speed, pace(), |value: &Pace| Some(vec![name(value)]));
     let paces = prop::collection::vec(prop::option::of(pace()), 2..5);
     field!(all, many_paces, paces, |value: &Vec<Option<Pace>>| {
         let word = |pace: &Option<Pace>| pace.as_ref().map_or("null".to_owned(), name);

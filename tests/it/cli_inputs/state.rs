@@ -114,7 +114,7 @@ pub(super) struct All {
     #[reduce(Union)]
     pub(super) paces: BTreeSet<u16>,
     /// How fast it is to go.
-    pub(super) pace: Pace,
+    pub(super) speed: Pace,
     #[reduce(Append)]
     pub(super) many_paces: Vec<Option<Pace>>,
     pub(super) figure: Figure,
@@ -159,7 +159,7 @@ impl Default for All {
             said: Vec::new(),
             numbers: Vec::new(),
             paces: BTreeSet::new(),
-            pace: Pace::default(),
+            speed: Pace::default(),
             many_paces: Vec::new(),
             figure: Figure::default(),
             by_name: BTreeMap::new(),
