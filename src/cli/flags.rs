@@ -206,7 +206,6 @@ impl Flag {
             Shape::Bool => vec!["true", "false"],
             _ => Vec::new(),
         };
-        let is_list = form::item(&self.shape).is_some();
         let (short, long) = self.help();
         Arg::new(self.id())
             .long(self.long.clone())
@@ -215,10 +214,8 @@ impl Flag {
             // The name of the value says it already.
             .hide_possible_values(form::value_name(&self.shape) == "true|false")
             .allow_negative_numbers(!form::is_text(&self.shape))
-            .action(match is_list {
-                true => ArgAction::Append,
-                false => ArgAction::Set,
-            })
+            // Which may be given several times is said in our own words.
+            .action(ArgAction::Append)
             .help(short)
             .long_help(long)
     }
@@ -295,10 +292,12 @@ impl Flag {
             .collect();
         let texts = texts.map_err(|what| refused(format!("--{}: {what}", self.long)))?;
         let Some(item) = form::item(&self.shape) else {
-            // clap takes such a flag once.
-            let mut values = texts.iter().map(|text| self.one(&self.shape, text));
-            let value = values.next_back().unwrap_or(Ok(Data::Null));
-            return value.map_err(refused);
+            let [text] = texts.as_slice() else {
+                let times = texts.len();
+                let what = format!("--{} is given {times} times and takes one value", self.long);
+                return Err(refused(what));
+            };
+            return self.one(&self.shape, text).map_err(refused);
         };
         if let [only] = texts.as_slice()
             && only.from.is_none()
@@ -371,11 +370,15 @@ fn dashed(name: &str) -> String {
     }
 }
 
-/// The first paragraph of a comment on one line.
-fn brief(doc: &str) -> String {
+/// The first paragraph of a comment, on one line.
+pub(super) fn paragraph(doc: &str) -> String {
     let lines = doc.lines().take_while(|line| !line.trim().is_empty());
-    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-    line.strip_suffix('.').unwrap_or(&line).to_owned()
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// The first paragraph, as help has it: without a full stop.
+fn brief(doc: &str) -> String {
+    paragraph(doc).trim_end_matches('.').to_owned()
 }
 
 /// A reducer without its modules.

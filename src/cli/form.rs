@@ -82,15 +82,23 @@ pub(super) fn words(shape: &Shape) -> String {
         Shape::List(item) => format!("a list, each item {}", words(item)),
         Shape::Map(entry) => match plain(&entry.0) {
             Shape::Text => format!("an object, each value {}", words(&entry.1)),
-            key => format!(
-                "an object, each key {}, each value {}",
-                words(key),
-                words(&entry.1)
-            ),
+            key => {
+                let object = match is_word(key) {
+                    true => "an object",
+                    false => r#"{"$entries": [[key, value], …]}"#,
+                };
+                let (key, value) = (words(key), words(&entry.1));
+                format!("{object}, each key {key}, each value {value}")
+            }
         },
         Shape::Tuple(parts) => {
             let parts: Vec<_> = parts.iter().map(words).collect();
-            format!("a list of {}: {}", parts.len(), parts.join("; "))
+            match parts.as_slice() {
+                [first, rest @ ..] if rest.iter().all(|part| part == first) => {
+                    format!("a list of {}, each {first}", parts.len())
+                }
+                parts => format!("a list of {}: {}", parts.len(), parts.join("; ")),
+            }
         }
         Shape::Struct(fields) => {
             let fields = fields.iter().filter(|field| !field.alias);
@@ -145,6 +153,10 @@ pub(super) fn example_json(shape: &Shape) -> String {
         Shape::Option(inner) | Shape::Wrapper(inner) => example_json(inner),
         Shape::List(item) if matches!(plain(item), Shape::Outer(_)) => "[]".to_owned(),
         Shape::List(item) => format!("[{}]", example_json(item)),
+        Shape::Map(entry) if !is_word(&entry.0) => {
+            let (key, value) = (example_json(&entry.0), example_json(&entry.1));
+            format!(r#"{{"$entries": [[{key}, {value}]]}}"#)
+        }
         Shape::Map(entry) => {
             let key = example(&entry.0);
             format!("{{{key:?}: {}}}", example_json(&entry.1))

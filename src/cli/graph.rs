@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure};
+use super::flags::paragraph;
 use super::shell::Shell;
 use crate::{EdgeView, GraphView, NodeView, Point, Policy, Retry};
 
@@ -111,8 +112,7 @@ fn lines(view: &GraphView) -> Vec<String> {
 
 /// The first sentence of a comment, on one line.
 fn sentence(doc: &str) -> String {
-    let lines = doc.lines().take_while(|line| !line.trim().is_empty());
-    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    let line = paragraph(doc);
     match line.split_once(". ") {
         Some((first, _)) => format!("{first}."),
         None => line,

@@ -4,6 +4,7 @@
 //! read from their own digits, so that none loses any.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
@@ -49,22 +50,15 @@ pub(super) fn json(shape: &Shape, text: &str) -> Result<Data, Wrong> {
 /// Reads the fields of a JSON object as they stand there, each with its own JSON.
 pub(super) fn object(text: &str) -> Result<Vec<(String, String)>, Wrong> {
     let raw = whole_json(text)?;
-    let Some(entries) = entries(raw)? else {
+    let Some(entries) = Reader::default().entries(raw)? else {
         return Err(Wrong::Other {
             at: String::new(),
             expected: "an object of fields".to_owned(),
             found: found(raw),
         });
     };
-    let mut seen: Vec<(String, String)> = Vec::with_capacity(entries.len());
-    for (name, value) in entries {
-        if seen.iter().any(|(other, _)| *other == name) {
-            let at = String::new();
-            return Err(Wrong::Twice { at, name });
-        }
-        seen.push((name, value.to_owned()));
-    }
-    Ok(seen)
+    let entries = entries.into_iter();
+    Ok(entries.map(|(name, raw)| (name, raw.to_owned())).collect())
 }
 
 /// Reads the JSON of one field.
@@ -110,13 +104,14 @@ impl<'s> Reader<'s> {
                 // What JSON has no number for.
                 Some(word) => unusual(&word, *bits),
                 None if is_number(raw) => float(raw, *bits),
-                None => sole(raw, "$float")?
+                None => self
+                    .sole(raw, "$float")?
                     .and_then(text)
                     .and_then(|word| unusual(&word, *bits)),
             },
             Shape::Char => text(raw).and_then(|text| one_char(&text)),
             Shape::Text => text(raw).map(Data::Text),
-            Shape::Bytes => match sole(raw, "$bytes")?.and_then(text) {
+            Shape::Bytes => match self.sole(raw, "$bytes")?.and_then(text) {
                 Some(hex) => bytes(&hex).map(Data::Bytes),
                 None => serde_json::from_str(raw).ok().map(Data::Bytes),
             },
@@ -142,6 +137,26 @@ impl<'s> Reader<'s> {
             Shape::Outer(levels) => return self.outer(*levels, raw),
         };
         read.ok_or_else(|| self.other(shape, raw))
+    }
+
+    /// The entries of an object, if it is one.
+    fn entries<'r>(&self, raw: &'r str) -> Result<Option<Vec<(String, &'r str)>>, Wrong> {
+        if !raw.starts_with('{') {
+            return Ok(None);
+        }
+        let Entries(entries) = serde_json::from_str(raw).map_err(|error| Wrong::syntax(&error))?;
+        let mut names = HashSet::with_capacity(entries.len());
+        if let Some((name, _)) = entries.iter().find(|(name, _)| !names.insert(name)) {
+            let (at, name) = (self.path.clone(), name.clone());
+            return Err(Wrong::Twice { at, name });
+        }
+        Ok(Some(entries))
+    }
+
+    /// The value of an object's only entry, if it has this name.
+    fn sole<'r>(&self, raw: &'r str, name: &str) -> Result<Option<&'r str>, Wrong> {
+        let sole = exactly(self.entries(raw)?).filter(|[(key, _)]| key == name);
+        Ok(sole.map(|[(_, value)]| value))
     }
 
     fn other(&self, shape: &Shape, raw: &str) -> Wrong {
@@ -196,7 +211,7 @@ impl<'s> Reader<'s> {
 
     fn map(&mut self, key: &'s Shape, value: &'s Shape, raw: &str) -> Result<Option<Data>, Wrong> {
         let by_text = form::is_text(key);
-        let pairs = match sole(raw, "$entries")? {
+        let pairs = match self.sole(raw, "$entries")? {
             Some(pairs) if !by_text => items(pairs)?,
             _ => None,
         };
@@ -211,7 +226,7 @@ impl<'s> Reader<'s> {
             }
             return Ok(Some(Data::Map(map)));
         }
-        let Some(entries) = entries(raw)? else {
+        let Some(entries) = self.entries(raw)? else {
             return Ok(None);
         };
         for (name, raw) in entries {
@@ -226,34 +241,25 @@ impl<'s> Reader<'s> {
                 },
                 wrong => wrong,
             })?;
-            if map.iter().any(|(other, _)| *other == named) {
-                let at = self.path.clone();
-                return Err(Wrong::Twice { at, name });
-            }
             map.push((named, self.at(&at, value, raw)?));
         }
         Ok(Some(Data::Map(map)))
     }
 
     fn fields(&mut self, fields: &'s [ShapeField], raw: &str) -> Result<Option<Data>, Wrong> {
-        let Some(entries) = entries(raw)? else {
+        let Some(entries) = self.entries(raw)? else {
             return Ok(None);
         };
         let mut map: Vec<(Data, Data)> = Vec::with_capacity(entries.len());
         for (name, raw) in entries {
-            let at = || self.path.clone();
             let Some(field) = fields.iter().find(|field| field.name == name) else {
                 let real = fields.iter().filter(|field| !field.alias);
                 let known = real.map(|field| field.name.to_owned()).collect();
-                let at = at();
+                let at = self.path.clone();
                 return Err(Wrong::Unknown { at, name, known });
             };
-            let named = Data::Text(name.clone());
-            if map.iter().any(|(other, _)| *other == named) {
-                return Err(Wrong::Twice { at: at(), name });
-            }
             let value = self.at(&format!(".{name}"), &field.shape, raw)?;
-            map.push((named, value));
+            map.push((Data::Text(name), value));
         }
         Ok(Some(Data::Map(map)))
     }
@@ -265,7 +271,7 @@ impl<'s> Reader<'s> {
             let is_whole = known.is_some_and(|known| known.content == ShapeContent::Unit);
             return Ok(is_whole.then_some(Data::Text(name)));
         }
-        let Some([(name, raw)]) = exactly(entries(raw)?) else {
+        let Some([(name, raw)]) = exactly(self.entries(raw)?) else {
             return Ok(None);
         };
         let at = format!(".{name}");
@@ -294,7 +300,7 @@ impl<'s> Reader<'s> {
         if let Some(items) = items(raw)? {
             return self.list(items.into_iter().map(|raw| (ANY, raw)));
         }
-        if let Some(entries) = entries(raw)? {
+        if let Some(entries) = self.entries(raw)? {
             let mut map = Vec::with_capacity(entries.len());
             for (name, raw) in entries {
                 let value = self.at(&format!(".{name}"), ANY, raw)?;
@@ -399,21 +405,6 @@ fn items(raw: &str) -> Result<Option<Vec<&str>>, Wrong> {
     }
     let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(|error| Wrong::syntax(&error))?;
     Ok(Some(items.into_iter().map(RawValue::get).collect()))
-}
-
-/// The entries of an object, if it is one.
-fn entries(raw: &str) -> Result<Option<Vec<(String, &str)>>, Wrong> {
-    if !raw.starts_with('{') {
-        return Ok(None);
-    }
-    let Entries(entries) = serde_json::from_str(raw).map_err(|error| Wrong::syntax(&error))?;
-    Ok(Some(entries))
-}
-
-/// The value of an object's only entry, if it has this name.
-fn sole<'r>(raw: &'r str, name: &str) -> Result<Option<&'r str>, Wrong> {
-    let sole = exactly(entries(raw)?).filter(|[(key, _)]| key == name);
-    Ok(sole.map(|[(_, value)]| value))
 }
 
 /// So many parts, if they are that many.

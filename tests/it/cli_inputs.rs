@@ -163,6 +163,28 @@ fn a_value_comes_from_a_file_or_from_what_is_piped_in() {
 }
 
 #[test]
+fn types_inside_themselves_and_with_names_of_their_own_are_read_to_the_end() {
+    let words = [
+        "--part",
+        r#"{"name": "a", "size": 1, "inner": [null, {"name": "b", "size": 2,
+            "inner": [{"name": "c", "size": 3, "inner": []}]}]}"#,
+        "--figure",
+        r#"{"Both": [{"Both": ["Nothing", {"Box": {"wide": 1, "high": 2}}]}, {"Circle": 3}]}"#,
+        "--tagged",
+        r#"{"kind": "A", "size": 4}"#,
+        "--loose",
+        r#"{"old": 5.5}"#,
+    ];
+    let given = state(&words, b"");
+    assert_eq!(given["part"]["inner"][1]["inner"][0]["size"], 3.0);
+    let both = &given["figure"]["Both"];
+    assert_eq!(both[0]["Both"][1]["Box"]["wide"], 1.0);
+    assert_eq!(both[1], json!({"Circle": 3.0}));
+    assert_eq!(given["tagged"], json!({"kind": "A", "size": 4.0}));
+    assert_eq!(given["loose"], json!({"a": 0, "b": 5.5}));
+}
+
+#[test]
 fn a_flag_wins_over_the_same_field_of_the_whole() {
     let whole = br#"{"tiny": 1, "small": -2, "said": ["a"], "thread": "inside"}"#;
     let given = state(&["--tiny", "9", "--said", "b", "--input", "-"], whole);
@@ -217,7 +239,7 @@ fn comments_are_shown_with_the_graph_and_flags_are_completed() {
         "{shown}"
     );
     assert!(
-        shown.contains("What is to be said. It has two lines."),
+        shown.contains("replace            What is to be said.\n"),
         "{shown}"
     );
     let shown = ran(&folder, &["graphs", "show", "all", "--json"], b"").exits(0);
@@ -235,7 +257,7 @@ fn comments_are_shown_with_the_graph_and_flags_are_completed() {
             "many-paces",
             "input-thread",
             "input-input",
-            "as it comes",
+            "Fast",
             "by-name",
         ] {
             assert!(text.contains(part), "no {part} for {shell}");

@@ -45,6 +45,26 @@ pub(super) struct Part {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, DeserializeDerive)]
 pub(super) struct Wrapped(pub(super) Option<Box<Part>>);
 
+/// Cannot be traced: its own field says what it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, DeserializeDerive)]
+#[serde(tag = "kind")]
+pub(super) enum Tagged {
+    A {
+        size: f64,
+    },
+    #[default]
+    B,
+}
+
+/// Has another name for one field, and does without the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, DeserializeDerive)]
+pub(super) struct Loose {
+    #[serde(default)]
+    pub(super) a: u8,
+    #[serde(alias = "old")]
+    pub(super) b: f64,
+}
+
 /// Bytes as serde knows them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Blob(pub(super) Vec<u8>);
@@ -128,6 +148,8 @@ pub(super) struct All {
     pub(super) part: Part,
     pub(super) value: serde_json::Value,
     pub(super) blob: Blob,
+    pub(super) tagged: Tagged,
+    pub(super) loose: Loose,
     /// A name that is a word of the language.
     pub(super) r#type: Option<u8>,
     /// A name that every run has.
@@ -170,6 +192,8 @@ impl Default for All {
             part: Part::default(),
             value: serde_json::Value::Null,
             blob: Blob::default(),
+            tagged: Tagged::default(),
+            loose: Loose::default(),
             r#type: None,
             thread: String::new(),
             input: None,
