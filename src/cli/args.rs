@@ -108,6 +108,9 @@ pub(super) struct StartArgs {
     /// Give up what an earlier run has left open, and start anew
     #[arg(long)]
     pub(super) abandon: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
 }
@@ -135,6 +138,9 @@ pub(super) struct ResumeArgs {
     /// Every unfinished thread, one after another
     #[arg(long)]
     pub(super) all: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
 }

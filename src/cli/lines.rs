@@ -9,6 +9,9 @@ use super::json;
 use super::out::one_line;
 use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId};
 
+/// The version of what `--json` says of runs, in each line of it: docs/events.schema.json.
+pub(super) const SCHEMA: u32 = 1;
+
 /// Makes lines of events, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -303,6 +306,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({"status": status, "step": step.get(), "error": why.as_ref().map(error)}),
         ),
     };
+    fields["schema"] = json!(SCHEMA);
     fields["type"] = json!(name);
     fields["epoch"] = json!(event.epoch.get());
     fields["seq"] = json!(event.seq.map(crate::Seq::get));

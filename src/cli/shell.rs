@@ -19,6 +19,7 @@ use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
 use super::out::Out;
+use super::region::Above;
 use super::{demo, diff, drive, graph, keep, list, look, picture, show};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
@@ -301,7 +302,7 @@ fn watch() {
     // A second command in one process keeps what the first has set.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(asked))
-        .with_writer(std::io::stderr)
+        .with_writer(|| Above)
         .try_init();
 }
 

@@ -17,10 +17,16 @@ mod cli_commands;
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_schema;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_terminal;
 mod data_path;
 #[cfg(feature = "sled")]
 mod engine_callers;
