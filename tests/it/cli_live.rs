@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::cli_bin::{Desk, bakery};
+use crate::cli_bin::Desk;
 use crate::cli_terminal::{Shown, Terminal};
 
 /// A wide and high terminal.
@@ -109,7 +109,12 @@ fn where_no_live_view_is_wanted_or_possible_the_bytes_are_those_of_plain_lines()
 #[test]
 fn a_wide_fan_out_on_a_small_terminal_names_what_fits_and_counts_the_rest() {
     let desk = Desk::new();
-    let docs = bakery();
+    fs::create_dir(desk.path("docs")).unwrap();
+    for n in 0..12 {
+        let text = format!("# Bakery {n}\n\nBakery {n} is open from {n} o'clock on.\n");
+        fs::write(desk.path(&format!("docs/{n}.md")), text).unwrap();
+    }
+    let docs = desk.path("docs").display().to_string();
     let words = [
         "run",
         "research",
