@@ -56,9 +56,9 @@ pub(super) enum What {
     /// List the threads of the store
     Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
-    Show(OneThread),
+    Show(ShowArgs),
     /// List the checkpoints of a thread
-    History(OneThread),
+    History(HistoryArgs),
     /// List what happened in a thread
     Events(OneThread),
     /// Show which fields differ between two checkpoints of a thread
@@ -166,6 +166,30 @@ pub(super) struct ThreadsArgs {
 pub(super) struct OneThread {
     /// The thread
     pub(super) thread: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Only this part of the state, and nothing else: report, notes[3].title, /notes/3/title
+    #[arg(long, value_name = "PATH")]
+    pub(super) field: Option<String>,
+    /// Cut nothing
+    #[arg(long)]
+    pub(super) full: bool,
+    /// The thread as it was at this checkpoint [default: as it is now]
+    #[arg(long, value_name = "SEQ")]
+    pub(super) at: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HistoryArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Draw the branches as a tree
+    #[arg(long)]
+    pub(super) tree: bool,
 }
 
 #[derive(Debug, Args)]

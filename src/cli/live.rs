@@ -295,3 +295,197 @@ fn time(time: Duration) -> String {
         seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        EdgeView, Epoch, ErrorText, FieldView, NodeKind, NodeName, NodeView, Policy, Step,
+    };
+
+    fn graph() -> GraphView {
+        let node = |name: &str| NodeView {
+            name: NodeName::new(name).expect("a name"),
+            kind: NodeKind::default(),
+            exits: Vec::new(),
+            payload: None,
+            policy: Policy::default(),
+        };
+        let edge = |from, to| EdgeView {
+            from: Point::Node(from),
+            to,
+            label: "",
+            conditional: false,
+            payload: None,
+            when_empty: false,
+        };
+        GraphView {
+            name: "graph".to_owned(),
+            state: "State",
+            nodes: vec![node("read"), node("sum \u{1b}[2J")],
+            edges: vec![edge(0, Point::Node(1)), edge(0, Point::End)],
+            fields: Vec::<FieldView>::new(),
+        }
+    }
+
+    fn task(index: u32) -> TaskPath {
+        TaskPath::new(Step::new(3), NodeName::new("read").expect("a name"), index)
+    }
+
+    /// A superstep of so many tasks, all of which run.
+    fn view(tasks: u32, now: Instant) -> LiveView {
+        let mut view = LiveView::new(&graph(), now);
+        let all: Vec<_> = (0..tasks).map(task).collect();
+        let step = Step::new(3);
+        hear(
+            &mut view,
+            now,
+            EventKind::SuperstepStarted { step, tasks: all },
+        );
+        for index in 0..tasks {
+            let (task, attempt) = (task(index), 1);
+            hear(&mut view, now, EventKind::TaskStarted { task, attempt });
+        }
+        view
+    }
+
+    fn hear(view: &mut LiveView, now: Instant, kind: EventKind) {
+        let event = Event {
+            epoch: Epoch::new(1),
+            seq: None,
+            kind,
+        };
+        view.hear(&event, now);
+    }
+
+    /// The lines without their styles.
+    fn plain(lines: &[String]) -> Vec<String> {
+        let styles = [BOLD, DIM, YELLOW, RESET];
+        let plain = |line: &String| styles.iter().fold(line.clone(), |l, s| l.replace(s, ""));
+        lines.iter().map(plain).collect()
+    }
+
+    #[test]
+    fn a_view_tells_where_the_run_stands_and_who_works_on_what() {
+        let begin = Instant::now();
+        let mut view = view(3, begin);
+        hear(
+            &mut view,
+            begin,
+            EventKind::TaskStarted {
+                task: task(1),
+                attempt: 2,
+            },
+        );
+        let value = vec![0xa3, b'1', b'/', b'2'];
+        let name = "page".to_owned();
+        hear(
+            &mut view,
+            begin,
+            EventKind::Custom {
+                task: task(1),
+                name,
+                value,
+            },
+        );
+        for text in ["The ", "bakery\n", "is open"] {
+            let text = text.to_owned();
+            hear(
+                &mut view,
+                begin,
+                EventKind::Token {
+                    task: task(2),
+                    text,
+                },
+            );
+        }
+        let finished = EventKind::TaskFinished {
+            task: task(0),
+            attempts: 1,
+            micros: 1,
+            exit: None,
+            tolerated: Some(ErrorText {
+                class: "permanent".to_owned(),
+                message: "no".to_owned(),
+            }),
+            update: Vec::new(),
+        };
+        hear(&mut view, begin, finished);
+        let lines = view.lines((100, 24), begin + Duration::from_secs(65));
+        assert_eq!(
+            plain(&lines),
+            [
+                "superstep 3: 1 of 3 done, 1 min 05 s, 1 retry, 1 failure, \
+                 then sum \\u{1b}[2J or end",
+                "  read[1]  1 min 05 s  try 2  page: \"1/2\"",
+                "  read[2]  1 min 05 s  3 tokens  The bakery is open",
+            ]
+        );
+        view.stop();
+        assert_eq!(plain(&view.lines((100, 24), begin))[1], STOPPING);
+    }
+
+    #[test]
+    fn no_line_fills_its_row_and_no_more_lines_are_drawn_than_half_of_the_rows() {
+        let begin = Instant::now();
+        let mut view = view(40, begin);
+        let text = "日本語 ".repeat(200);
+        hear(
+            &mut view,
+            begin,
+            EventKind::Token {
+                task: task(0),
+                text,
+            },
+        );
+        for columns in 1..120 {
+            for rows in 1..60 {
+                let lines = plain(&view.lines((columns, rows), begin));
+                assert!(
+                    lines.len() <= (rows / 2).max(3),
+                    "{columns} × {rows}: {lines:#?}"
+                );
+                for line in &lines {
+                    assert!(line.width() < columns.max(2), "{columns} × {rows}: {line}");
+                }
+            }
+        }
+        let lines = plain(&view.lines((80, 10), begin));
+        assert_eq!(lines.last().map(String::as_str), Some("  and 37 more"));
+        assert!(
+            lines[1].ends_with("日本語 日本語"),
+            "the end of the text: {}",
+            lines[1]
+        );
+        view.stop();
+        assert_eq!(plain(&view.lines((80, 5), begin))[2], "  40 run");
+    }
+
+    #[test]
+    fn what_another_try_has_said_is_gone_and_memory_stays_small() {
+        let begin = Instant::now();
+        let mut view = view(1, begin);
+        for _ in 0..100_000 {
+            let text = "ä".to_owned();
+            hear(
+                &mut view,
+                begin,
+                EventKind::Token {
+                    task: task(0),
+                    text,
+                },
+            );
+        }
+        assert!(view.running[&task(0)].text.len() <= TAIL);
+        hear(
+            &mut view,
+            begin,
+            EventKind::TaskStarted {
+                task: task(0),
+                attempt: 2,
+            },
+        );
+        let lines = plain(&view.lines((80, 24), begin));
+        assert_eq!(lines[1], "  read  0 s  try 2  ");
+    }
+}

@@ -20,7 +20,7 @@ use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
 use super::out::Out;
 use super::region::Above;
-use super::{demo, diff, drive, graph, keep, list, look, picture, show};
+use super::{demo, diff, drive, graph, history, keep, list, look, picture, show};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
@@ -107,8 +107,8 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
             What::Threads(args) => list::threads(&mut shell, &args).await,
-            What::Show(args) => show::show(&mut shell, &args.thread).await,
-            What::History(args) => look::history(&mut shell, &args.thread).await,
+            What::Show(args) => show::show(&mut shell, &args).await,
+            What::History(args) => history::history(&mut shell, &args).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,

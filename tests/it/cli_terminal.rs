@@ -40,6 +40,8 @@ pub(crate) struct Shown {
     pub(crate) bytes: String,
     /// The whole page, as people see it.
     pub(crate) page: String,
+    /// How many rows are written.
+    pub(crate) rows: u16,
     pub(crate) cursor: (u16, u16),
     pub(crate) hides_cursor: bool,
 }
@@ -155,7 +157,11 @@ impl Terminal {
         self.reader.join().unwrap();
         let seen = self.seen.lock().unwrap();
         let screen = seen.page.screen();
+        let empty = |row: &String| row.trim_end().is_empty();
+        let rows: Vec<_> = screen.rows(0, u16::MAX).collect();
+        let below = rows.iter().rev().take_while(|row| empty(row)).count();
         Shown {
+            rows: u16::try_from(rows.len() - below).unwrap(),
             code: status.code(),
             bytes: String::from_utf8_lossy(&seen.bytes).replace("\r\n", "\n"),
             page: screen.contents(),
