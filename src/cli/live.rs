@@ -486,6 +486,6 @@ mod tests {
             },
         );
         let lines = plain(&view.lines((80, 24), begin));
-        assert_eq!(lines[1], "  read  0 s  try 2  ");
+        assert_eq!(lines[1], "  read  0 s  try 2");
     }
 }

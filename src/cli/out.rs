@@ -171,7 +171,9 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut left = width.saturating_sub(1);
+    let Some(mut left) = width.checked_sub(1) else {
+        return String::new();
+    };
     let kept = text.chars().take_while(|c| {
         let fits = c.width().unwrap_or(0) <= left;
         left = left.saturating_sub(c.width().unwrap_or(0));
@@ -196,5 +198,6 @@ mod tests {
         assert_eq!(cut("日本語", 6), "日本語");
         assert_eq!(cut("日本語", 5), "日本…");
         assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("日本語", 0), "");
     }
 }

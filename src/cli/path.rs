@@ -168,7 +168,7 @@ mod tests {
             ("a[0", "is no path"),
             ("a[0]b", "is no path"),
         ] {
-            let told = part(&state, path).unwrap_err();
+            let told = part(&state, path).expect_err(path);
             assert!(told.contains(why), "{path}: {told}");
         }
     }

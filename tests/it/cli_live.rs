@@ -84,25 +84,23 @@ fn a_run_on_a_terminal_shows_who_runs_and_leaves_its_plain_lines() {
 fn where_no_live_view_is_wanted_or_possible_the_bytes_are_those_of_plain_lines() {
     let plain = plainly(&COUNT, 0);
     let with = |word: &'static str| [&COUNT[..], &[word]].concat();
-    let ways: [(&[(&str, &str)], Vec<&str>); 4] = [
-        (&[], with("--plain")),
-        (&[("NO_COLOR", "1")], COUNT.to_vec()),
-        (&[("TERM", "dumb")], COUNT.to_vec()),
-        (&[("TERM", "")], COUNT.to_vec()),
+    let ways = [
+        ("TERM", "xterm", with("--plain")),
+        ("NO_COLOR", "1", COUNT.to_vec()),
+        ("TERM", "dumb", COUNT.to_vec()),
+        ("TERM", "", COUNT.to_vec()),
     ];
-    for (variables, words) in ways {
-        let shown = Terminal::start(&Desk::new(), WIDE, variables, &words).end();
+    for (name, value, words) in ways {
+        let shown = Terminal::start(&Desk::new(), WIDE, &[(name, value)], &words).end();
         assert_eq!(shown.code, Some(0));
         assert!(!shown.bytes.contains('\x1b'), "{:?}", shown.bytes);
-        assert_eq!(timeless(&shown.bytes), plain, "{variables:?} {words:?}");
+        assert_eq!(timeless(&shown.bytes), plain, "{name}={value} {words:?}");
     }
     let shown = Terminal::start(&Desk::new(), WIDE, &[], &with("--json")).end();
     assert!(!shown.bytes.contains('\x1b'), "{:?}", shown.bytes);
-    let types = shown.bytes.lines().map(|line| {
-        let value: serde_json::Value = serde_json::from_str(line).unwrap();
-        value["type"].as_str().unwrap().to_owned()
-    });
-    assert_eq!(types.last().unwrap(), "report");
+    let report = shown.bytes.lines().next_back().unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_eq!(report["type"], "report");
     // Output into a file, and only the error channel on a terminal.
     let desk = Desk::new();
     let file = fs::File::create(desk.path("out")).unwrap();
