@@ -283,3 +283,28 @@ fn what_the_library_traces_stands_above_the_region() {
         rest = &rest[at + line.len()..];
     }
 }
+
+#[test]
+fn a_field_goes_to_a_program_as_it_is_and_to_a_terminal_with_its_control_characters_shown() {
+    let desk = Desk::new();
+    let file = "\x1b[2Jno such file";
+    desk.run(&["run", "count", "--thread", "t", "--blocked-by", file])
+        .exits(0);
+    let words = ["show", "t", "--field", "blocked_by"];
+    assert_eq!(desk.run(&words).exits(0).out, format!("{file}\n"));
+    let shown = Terminal::start(&desk, WIDE, &[], &words).end();
+    assert_eq!(shown.bytes, "\\u{1b}[2Jno such file\n");
+}
+
+#[test]
+fn a_table_and_a_tree_fit_the_terminal() {
+    let desk = Desk::new();
+    desk.run(&["run", "count", "--thread", "t"]).exits(0);
+    for words in [&["history", "t"][..], &["history", "t", "--tree"]] {
+        let shown = Terminal::start(&desk, (24, 60), &[], words).end();
+        let rows = usize::from(shown.rows);
+        assert_eq!(shown.page.lines().count(), rows, "{}", shown.page);
+        assert_eq!(rows, shown.bytes.lines().count());
+        assert!(shown.page.contains('…'), "{}", shown.page);
+    }
+}
