@@ -211,10 +211,15 @@ impl Shell {
 
     /// The command that takes a thread up.
     pub(super) fn resume(&self, thread: &ThreadId) -> String {
+        self.on("resume", thread)
+    }
+
+    /// A command on a thread.
+    pub(super) fn on(&self, command: &str, thread: &ThreadId) -> String {
         let name = thread.as_str();
         // Quoting alone does not keep a name from being read as a flag.
         let end = if name.starts_with('-') { "-- " } else { "" };
-        self.again(&format!("resume {end}{}", quoted(name)))
+        self.again(&format!("{command} {end}{}", quoted(name)))
     }
 
     /// Writes the completions of the whole command line, graphs and their flags included.

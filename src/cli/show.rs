@@ -11,7 +11,7 @@ use super::laid::{self, Layout, many};
 use super::list::{head, head_json};
 use super::look::checkpoint;
 use super::out::{cut, one_line};
-use super::shell::{Shell, quoted};
+use super::shell::Shell;
 use super::when::{ago, date};
 use super::{json, path, unknown};
 use crate::store::{
@@ -54,6 +54,10 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     let unfinished = head.status != Status::Finished;
     let resume = (unfinished && at.is_none()).then(|| shell.resume(thread));
     let mut value = head_json(thread, &head);
+    if at.is_some() {
+        // That sentence is about now.
+        value["stands"] = Value::Null;
+    }
     value["did"] = told.did_json();
     value["frontier"] = told.frontier_json();
     value["error"] = told.error_json();
@@ -71,9 +75,9 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     let next = match (&resume, at) {
         (Some(resume), _) => resume.clone(),
         (None, Some(at)) if at != newest => {
-            shell.again(&format!("diff {} {at} {newest}", quoted(thread.as_str())))
+            format!("{} {at} {newest}", shell.on("diff", thread))
         }
-        _ => shell.again(&format!("history {}", quoted(thread.as_str()))),
+        _ => shell.on("history", thread),
     };
     let width = shell.out.size().0;
     let out = &mut shell.out;
@@ -94,25 +98,8 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     if let Some((class, message)) = &told.error {
         out.say(format!("  error   ({class}) {message}"));
     }
-    let shown = match args.full {
-        true => told.tasks.len(),
-        false => TASKS,
-    };
-    for (task, done) in told.tasks.iter().take(shown) {
-        let payload = task.payload.as_ref().map(|bytes| json::value(1, bytes));
-        let payload = payload.map(|payload| format!("  {}", laid::brief(&payload, width / 2)));
-        out.say(format!(
-            "  {}  {}[{}]{}",
-            if *done { "done  " } else { "to run" },
-            one_line(&task.node),
-            task.index,
-            payload.unwrap_or_default()
-        ));
-    }
-    if told.tasks.len() > shown {
-        let open = told.tasks[shown..].iter().filter(|(_, done)| !done).count();
-        let more = told.tasks.len() - shown;
-        out.say(format!("          and {more} more, {open} of them to run"));
+    for line in told.open(args.full, width) {
+        out.say(line);
     }
     out.say(format!("  next: {next}"));
     out.say("  state");
@@ -142,7 +129,7 @@ async fn state(
     if let Some(at) = at {
         let known = shell.graph(&head.graph)?;
         let state = known.state_at(Arc::clone(store), thread, at).await;
-        let history = || shell.again(&format!("history {}", quoted(thread.as_str())));
+        let history = || shell.on("history", thread);
         let state = state.map_err(|error| {
             let mut failure = Failure::from(error);
             failure.next.get_or_insert_with(history);
@@ -166,8 +153,8 @@ async fn state(
 /// Shows a part of the state and nothing else: a text as it is, anything else as JSON.
 fn part(shell: &mut Shell, args: &ShowArgs, state: &Value, field: &str) -> Result<Exit, Failure> {
     let part = path::part(state, field).map_err(|what| {
-        let show = format!("show {}", quoted(args.thread.as_str()));
-        Failure::usage(format!("thread {}: {what}", args.thread)).next(shell.again(&show))
+        Failure::usage(format!("thread {}: {what}", args.thread))
+            .next(shell.on("show", &args.thread))
     })?;
     let text = match part {
         Value::String(text) => text.clone(),
@@ -314,6 +301,33 @@ impl Told {
             did.push_str("; older supersteps are pruned and not counted");
         }
         did
+    }
+
+    /// What is to run and what of it is done, a line each.
+    fn open(&self, full: bool, width: usize) -> Vec<String> {
+        let shown = match full {
+            true => self.tasks.len(),
+            false => TASKS.min(self.tasks.len()),
+        };
+        let (listed, rest) = self.tasks.split_at(shown);
+        let line = |(task, done): &(StoredTask, bool)| {
+            let payload = task.payload.as_ref().map(|bytes| json::value(1, bytes));
+            let payload = payload.map(|payload| format!("  {}", laid::brief(&payload, width / 2)));
+            format!(
+                "  {}  {}[{}]{}",
+                if *done { "done  " } else { "to run" },
+                one_line(&task.node),
+                task.index,
+                payload.unwrap_or_default()
+            )
+        };
+        let mut lines: Vec<_> = listed.iter().map(line).collect();
+        if !rest.is_empty() {
+            let open = rest.iter().filter(|(_, done)| !done).count();
+            let more = rest.len();
+            lines.push(format!("          and {more} more, {open} of them to run"));
+        }
+        lines
     }
 
     fn did_json(&self) -> Value {
