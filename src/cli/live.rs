@@ -272,7 +272,7 @@ fn tail(text: &str, width: usize) -> &str {
 fn line(parts: &[(&str, String)], width: usize) -> String {
     let mut line = String::new();
     let mut left = width;
-    for (style, text) in parts {
+    for (style, text) in parts.iter().filter(|(_, text)| !text.is_empty()) {
         let fits = text.width() <= left;
         let text = cut(text, left);
         match *style {
