@@ -56,9 +56,9 @@ pub(super) enum What {
     /// List the threads of the store
     Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
-    Show(OneThread),
+    Show(ShowArgs),
     /// List the checkpoints of a thread
-    History(OneThread),
+    History(HistoryArgs),
     /// List what happened in a thread
     Events(OneThread),
     /// Show which fields differ between two checkpoints of a thread
@@ -108,6 +108,9 @@ pub(super) struct StartArgs {
     /// Give up what an earlier run has left open, and start anew
     #[arg(long)]
     pub(super) abandon: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
 }
@@ -135,6 +138,9 @@ pub(super) struct ResumeArgs {
     /// Every unfinished thread, one after another
     #[arg(long)]
     pub(super) all: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
 }
@@ -160,6 +166,30 @@ pub(super) struct ThreadsArgs {
 pub(super) struct OneThread {
     /// The thread
     pub(super) thread: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Only this part of the state, and nothing else: report, notes[3].title, /notes/3/title
+    #[arg(long, value_name = "PATH")]
+    pub(super) field: Option<String>,
+    /// Cut nothing
+    #[arg(long)]
+    pub(super) full: bool,
+    /// The thread as it was at this checkpoint [default: as it is now]
+    #[arg(long, value_name = "SEQ")]
+    pub(super) at: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HistoryArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Draw the branches as a tree
+    #[arg(long)]
+    pub(super) tree: bool,
 }
 
 #[derive(Debug, Args)]

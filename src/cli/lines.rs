@@ -9,6 +9,9 @@ use super::json;
 use super::out::one_line;
 use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId};
 
+/// The version of what `--json` says of runs, in each line of it: docs/events.schema.json.
+pub(super) const SCHEMA: u32 = 1;
+
 /// Makes lines of events, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
@@ -303,8 +306,123 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({"status": status, "step": step.get(), "error": why.as_ref().map(error)}),
         ),
     };
+    fields["schema"] = json!(SCHEMA);
     fields["type"] = json!(name);
     fields["epoch"] = json!(event.epoch.get());
     fields["seq"] = json!(event.seq.map(crate::Seq::get));
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use boon::{Compiler, Schemas};
+
+    use super::*;
+    use crate::{Epoch, FieldUpdate, Seq, Step};
+
+    /// A sample of the kind behind this one. A new kind does not compile until it stands here.
+    fn after(kind: &EventKind) -> Option<EventKind> {
+        let node = NodeName::new("node").expect("a name");
+        let step = Step::new(3);
+        let task = TaskPath::new(step, node.clone(), 2);
+        let error = ErrorText {
+            class: "transient".to_owned(),
+            message: "no answer".to_owned(),
+        };
+        let update = vec![FieldUpdate {
+            field: "n".to_owned(),
+            codec: 1,
+            cleared: true,
+            overwritten: Some(vec![0x01]),
+            merged: vec![vec![0x02]],
+        }];
+        let edges = vec![TakenEdge {
+            from: None,
+            label: "Again".to_owned(),
+            to: Some(node.clone()),
+            tasks: 1,
+        }];
+        Some(match kind {
+            EventKind::Started { thread, run, .. } => EventKind::Resumed {
+                thread: thread.clone(),
+                run: run.clone(),
+                step,
+                takeover: 1,
+            },
+            EventKind::Resumed { .. } => EventKind::SuperstepStarted {
+                step,
+                tasks: vec![task],
+            },
+            EventKind::SuperstepStarted { .. } => EventKind::TaskStarted { task, attempt: 2 },
+            EventKind::TaskStarted { .. } => EventKind::Token {
+                task,
+                text: "to".to_owned(),
+            },
+            EventKind::Token { .. } => EventKind::Custom {
+                task,
+                name: "found".to_owned(),
+                value: vec![0x93, 0x01, 0x02, 0x03],
+            },
+            EventKind::Custom { .. } => EventKind::TaskFinished {
+                task,
+                attempts: 2,
+                micros: 7,
+                exit: Some("Again".to_owned()),
+                tolerated: Some(error),
+                update,
+            },
+            EventKind::TaskFinished { .. } => EventKind::TaskFailed {
+                task,
+                attempts: 1,
+                error,
+            },
+            EventKind::TaskFailed { .. } => EventKind::Committed {
+                step,
+                edges,
+                next: vec![node],
+            },
+            EventKind::Committed { .. } => EventKind::Ended {
+                status: "failed".to_owned(),
+                step,
+                error: Some(error),
+            },
+            EventKind::Ended { .. } => return None,
+        })
+    }
+
+    #[test]
+    fn the_schema_knows_every_kind_of_event_and_no_other() {
+        let text = include_str!("../../docs/events.schema.json");
+        let schema: Value = serde_json::from_str(text).expect("JSON");
+        let known = schema["oneOf"].as_array().expect("a list");
+        let known: Vec<_> = known.iter().map(|one| one["$ref"].clone()).collect();
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        compiler
+            .add_resource("events", schema)
+            .expect("a JSON value");
+        let index = compiler.compile("events", &mut schemas).expect("a schema");
+        let mut kind = Some(EventKind::Started {
+            thread: ThreadId::new("thread").expect("a name"),
+            run: RunId::new("run").expect("a name"),
+            update: Vec::new(),
+            edges: Vec::new(),
+            next: Vec::new(),
+        });
+        let mut told = Vec::new();
+        while let Some(this) = kind {
+            kind = after(&this);
+            let value = event_json(&Event {
+                epoch: Epoch::new(1),
+                seq: Some(Seq::new(4)),
+                kind: this,
+            });
+            let checked = schemas.validate(&value, index);
+            checked.unwrap_or_else(|why| panic!("{value}\n{why:#}"));
+            let name = value["type"].as_str().expect("a name");
+            told.push(json!(format!("#/$defs/{name}")));
+        }
+        // These are no events of a run, but lines about one.
+        told.extend(["report", "error"].map(|name| json!(format!("#/$defs/{name}"))));
+        assert_eq!(told, known);
+    }
 }

@@ -1,6 +1,4 @@
-//! `history` and `events`: what the records of a thread say.
-
-use serde_json::json;
+//! `events`: what happened in a thread, and which checkpoints it has.
 
 use super::exit::{Exit, Failure};
 use super::lines::{Lines, event_json};
@@ -11,48 +9,6 @@ use crate::{EventKind, Seq, ThreadId};
 
 /// How many checkpoints an error names.
 const NAMED: usize = 10;
-
-/// Lists the checkpoints of a thread.
-pub(super) async fn history(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
-    head(shell, &*store, thread).await?;
-    for at in crate::history(&*store, thread).await? {
-        let counts = |nodes: &[(String, u32)]| -> Vec<_> {
-            nodes
-                .iter()
-                .map(|(node, tasks)| json!({"node": node, "tasks": tasks}))
-                .collect()
-        };
-        shell.out.value(&json!({
-            "seq": at.seq.get(),
-            "branch": at.branch.get(),
-            "step": at.step.get(),
-            "input": at.input.as_ref().map(crate::RunId::as_str),
-            "at_ms": at.at_ms,
-            "ran": counts(&at.ran),
-            "wrote": at.wrote,
-            "next": counts(&at.next),
-            "status": at.status.to_string(),
-        }));
-        let what = match &at.input {
-            Some(run) => format!("input of run {run}"),
-            None => nodes(&at.ran),
-        };
-        let next = match at.next.as_slice() {
-            [] => "end".to_owned(),
-            next => nodes(next),
-        };
-        let wrote = match at.wrote.as_slice() {
-            [] => "nothing".to_owned(),
-            wrote => wrote.join(", "),
-        };
-        shell.out.say(format!(
-            "{:>6}  superstep {:<5} {what}  wrote {wrote}  → {next}",
-            at.seq, at.step
-        ));
-    }
-    Ok(Exit::Done)
-}
 
 /// Lists what happened in a thread.
 pub(super) async fn events(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
@@ -104,12 +60,4 @@ pub(super) async fn checkpoint(
     let what = format!("thread {thread} has no checkpoint {at}; it has {named}");
     let next = format!("history {}", quoted(thread.as_str()));
     Err(Failure::usage(what).next(shell.again(&next)))
-}
-
-fn nodes(nodes: &[(String, u32)]) -> String {
-    let nodes = nodes.iter().map(|(node, tasks)| match tasks {
-        1 => node.clone(),
-        n => format!("{node} ×{n}"),
-    });
-    nodes.collect::<Vec<_>>().join(", ")
 }

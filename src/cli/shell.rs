@@ -19,7 +19,8 @@ use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
 use super::out::Out;
-use super::{demo, diff, drive, graph, keep, list, look, picture, show};
+use super::region::Above;
+use super::{demo, diff, drive, graph, history, keep, list, look, picture, show};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
@@ -106,8 +107,8 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
             What::Threads(args) => list::threads(&mut shell, &args).await,
-            What::Show(args) => show::show(&mut shell, &args.thread).await,
-            What::History(args) => look::history(&mut shell, &args.thread).await,
+            What::Show(args) => show::show(&mut shell, &args).await,
+            What::History(args) => history::history(&mut shell, &args).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
@@ -213,10 +214,15 @@ impl Shell {
 
     /// The command that takes a thread up.
     pub(super) fn resume(&self, thread: &ThreadId) -> String {
+        self.on("resume", thread)
+    }
+
+    /// A command on a thread.
+    pub(super) fn on(&self, command: &str, thread: &ThreadId) -> String {
         let name = thread.as_str();
         // Quoting alone does not keep a name from being read as a flag.
         let end = if name.starts_with('-') { "-- " } else { "" };
-        self.again(&format!("resume {end}{}", quoted(name)))
+        self.again(&format!("{command} {end}{}", quoted(name)))
     }
 
     /// Writes the completions of the whole command line, graphs and their flags included.
@@ -304,7 +310,7 @@ fn watch() {
     // A second command in one process keeps what the first has set.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(asked))
-        .with_writer(std::io::stderr)
+        .with_writer(|| Above)
         .try_init();
 }
 

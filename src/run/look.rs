@@ -1,5 +1,7 @@
 //! Looking back: what the records of a thread say, for people and for pictures.
 
+use std::collections::BTreeMap;
+
 use super::record;
 use crate::event::{ErrorText, Event, EventKind};
 use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
@@ -14,6 +16,9 @@ const PAGE: usize = 256;
 pub struct Checkpoint {
     /// Its address.
     pub seq: Seq,
+    /// The checkpoint that it follows: on its branch, or where its branch leaves another one; none
+    /// for the first, and where that one is pruned.
+    pub parent: Option<Seq>,
     /// Its branch.
     pub branch: Branch,
     /// How many supersteps are closed with it.
@@ -137,15 +142,22 @@ pub async fn history(
     thread: &ThreadId,
 ) -> Result<Vec<Checkpoint>, StoreError> {
     let mut checkpoints = Vec::new();
+    let mut branches = BTreeMap::new();
     let mut outcomes: Vec<Stored> = Vec::new();
     for stored in all(store, thread).await? {
         let Stored { seq, branch, .. } = stored;
+        let parent = before(&checkpoints, &branches, branch);
         match &*stored.record {
             Record::Outcome(_) => outcomes.push(stored),
+            Record::Branch(begun) => {
+                let leaves = (Branch::new(begun.parent), Seq::new(begun.at));
+                branches.insert(Branch::new(begun.branch), leaves);
+            }
             Record::Input(input) => {
                 outcomes.clear();
                 checkpoints.push(Checkpoint {
                     seq,
+                    parent,
                     branch,
                     step: Step::new(input.step),
                     input: RunId::new(&input.run).ok(),
@@ -176,6 +188,7 @@ pub async fn history(
                 let changes = ended.iter().flat_map(|outcome| &outcome.changes);
                 checkpoints.push(Checkpoint {
                     seq,
+                    parent,
                     branch,
                     step: Step::new(commit.step),
                     input: None,
@@ -191,6 +204,26 @@ pub async fn history(
         }
     }
     Ok(checkpoints)
+}
+
+/// The newest checkpoint of a branch, or the one where it leaves another branch.
+fn before(
+    checkpoints: &[Checkpoint],
+    branches: &BTreeMap<Branch, (Branch, Seq)>,
+    branch: Branch,
+) -> Option<Seq> {
+    let (mut branch, mut last) = (branch, Seq::new(u64::MAX));
+    // One turn a branch: no damaged record sends it round for ever.
+    for _ in 0..=branches.len() {
+        let found = checkpoints.iter().rev();
+        let mut found = found.filter(|at| at.branch == branch && at.seq <= last);
+        if let Some(at) = found.next() {
+            return Some(at.seq);
+        }
+        let (parent, at) = branches.get(&branch)?;
+        (branch, last) = (*parent, last.min(*at));
+    }
+    None
 }
 
 /// All records of a thread that are still there, in order.

@@ -126,7 +126,7 @@ fn threads_are_listed_shown_looked_back_at_and_deleted() {
     assert_eq!(history.len(), 4);
     assert_eq!(history[3]["ran"], json!([{"node": "tick", "tasks": 1}]));
     assert_eq!(history[3]["status"], "finished");
-    assert!(desk.run(&["history", "b"]).exits(0).out.contains("wrote n"));
+    assert!(desk.run(&["history", "b"]).exits(0).out.contains(" tick "));
     let events = desk.run(&["events", "b", "--json"]).exits(0).values();
     assert_eq!(
         events

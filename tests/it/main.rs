@@ -19,10 +19,16 @@ mod cli_crash;
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_inputs;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_schema;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_terminal;
 mod data_path;
 #[cfg(feature = "sled")]
 mod engine_callers;
