@@ -105,6 +105,10 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (exit, next) = match &error {
             StoreError::Busy { .. } => (Exit::Busy, "wait until the other call is done"),
+            StoreError::OtherWindow { .. } => (
+                Exit::Busy,
+                "look with the program that has it open, or wait until that process is done",
+            ),
             StoreError::Locked { .. } => (
                 Exit::Busy,
                 "wait until that process is done, or stop it: nothing acknowledged is lost",

@@ -4,6 +4,7 @@
 //! graphs are looked up here and nowhere else.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::env;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +19,9 @@ use tracing_subscriber::EnvFilter;
 use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
+use super::in_use::{Shown, Sight};
 use super::out::Out;
-use super::{demo, diff, drive, graph, keep, list, look, picture, show};
+use super::{demo, diff, drive, follow, graph, in_use, keep, list, look, picture, show};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
@@ -33,6 +35,8 @@ pub(super) struct Shell {
     pub(super) out: Out,
     /// The program's name, as the next command needs it.
     program: String,
+    /// Lets others look at the store that this process has open.
+    shown: RefCell<Option<Shown>>,
 }
 
 /// Runs a command line.
@@ -86,6 +90,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
         out: Out::new(globals.json),
         globals,
         program: program.into_owned(),
+        shown: RefCell::default(),
     };
     let run = given
         .subcommand_matches("run")
@@ -108,6 +113,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Threads(args) => list::threads(&mut shell, &args).await,
             What::Show(args) => show::show(&mut shell, &args.thread).await,
             What::History(args) => look::history(&mut shell, &args.thread).await,
+            What::Events(args) if args.follow => follow::follow(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
@@ -249,32 +255,88 @@ impl Shell {
             return Ok(Arc::new(MemoryStore::new()));
         }
         let place = self.place();
-        if place.is_dir() && !is_store(&place) && !is_empty(&place) {
+        self.check(&place)?;
+        match SledStore::open(&place) {
+            Ok(store) => Ok(self.shown(Arc::new(store), &place)),
+            Err(error) => {
+                let looking =
+                    in_use::is_shown(&place).then(|| self.again("events THREAD --follow"));
+                Err(self.unopened(&place, error, looking.as_deref()))
+            }
+        }
+    }
+
+    /// Opens a store that must be there, to write to it.
+    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        self.check_old()?;
+        self.store()
+    }
+
+    /// Opens a store that must be there, to read it; where another process has it open, it is read
+    /// through that one.
+    pub(super) fn look(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        Ok(self.sight()?.store)
+    }
+
+    /// The same, and whether another process has it open.
+    pub(super) fn sight(&self) -> Result<Sight, Failure> {
+        self.check_old()?;
+        if self.in_memory() {
+            let store = self.store()?;
+            return Ok(Sight {
+                store,
+                in_use: false,
+            });
+        }
+        let place = self.place();
+        self.check(&place)?;
+        match in_use::look(&place) {
+            Ok(sight) if sight.in_use => Ok(sight),
+            Ok(sight) => Ok(Sight {
+                store: self.shown(sight.store, &place),
+                in_use: false,
+            }),
+            Err(error) => Err(self.unopened(&place, error, None)),
+        }
+    }
+
+    /// Lets others look at a store that was just opened.
+    fn shown(&self, store: Arc<dyn CheckpointStore>, place: &Path) -> Arc<dyn CheckpointStore> {
+        self.shown.replace(Shown::open(&store, place));
+        store
+    }
+
+    fn check(&self, place: &Path) -> Result<(), Failure> {
+        if place.is_dir() && !is_store(place) && !is_empty(place) {
             let what = format!(
                 "{} is a folder of other things, and no store",
                 place.display()
             );
             return Err(Failure::usage(what).next("name another folder with --store"));
         }
-        match SledStore::open(&place) {
-            Ok(store) => Ok(Arc::new(store)),
-            // Nothing has run yet: it is the place that is wrong.
-            Err(ref error @ StoreError::Io { ref source, .. }) if !is_full(source) => {
-                Err(Failure::usage(error.to_string())
-                    .next("name a folder that can be written with --store, or --store memory"))
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(())
     }
 
-    /// Opens a store that must be there.
-    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    fn check_old(&self) -> Result<(), Failure> {
         let place = self.place();
         if !self.in_memory() && !place.exists() {
             let what = format!("there is no store at {} yet", place.display());
             return Err(Failure::usage(what).next(self.again("run GRAPH")));
         }
-        self.store()
+        Ok(())
+    }
+
+    /// Why a store could not be opened.
+    fn unopened(&self, place: &Path, error: StoreError, looking: Option<&str>) -> Failure {
+        match error {
+            StoreError::Locked { holder, .. } => in_use::locked(place, holder, looking),
+            // Nothing has run yet: it is the place that is wrong.
+            StoreError::Io { ref source, .. } if !is_full(source) => {
+                Failure::usage(error.to_string())
+                    .next("name a folder that can be written with --store, or --store memory")
+            }
+            error => error.into(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ const WIDTH: usize = 120;
 
 /// Shows a thread.
 pub(super) async fn show(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let head = head(shell, &*store, thread).await?;
     let open = Open::read(&*store, thread, &head).await?;
     let (state, doubt) = match shell.find(&head.graph) {

@@ -108,6 +108,15 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`StoreError::Busy`] while a call holds it.
     async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError>;
+
+    /// Waits until everything that could be read before this call is durable. A store that shows
+    /// nothing before it is has nothing to wait for, which is the default.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if something of it may never be.
+    async fn durable(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// How to take a thread that another call may hold.
@@ -253,6 +262,18 @@ pub enum StoreError {
         path: PathBuf,
         /// The process that holds it, where known.
         holder: Option<u32>,
+    },
+    /// The process that has the store open lets others look, but not this program.
+    #[error("process {holder} has the store {} open and speaks version {found} of the window, this program speaks version {known}. Look with the same version of the program", path.display())]
+    OtherWindow {
+        /// The store's folder.
+        path: PathBuf,
+        /// The process.
+        holder: u32,
+        /// The version that it speaks.
+        found: u16,
+        /// The version that this program speaks.
+        known: u16,
     },
     /// Stored bytes cannot be trusted.
     #[error("{place} is damaged: {found}. {hint}")]

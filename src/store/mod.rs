@@ -17,9 +17,13 @@ mod retain;
 mod rows;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(all(feature = "window", unix))]
+mod window;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
+#[cfg(all(feature = "window", unix))]
+pub use self::window::{Peer, Window};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,

@@ -288,6 +288,10 @@ impl CheckpointStore for SledStore {
         let what = Upkeep::Prune(thread.clone());
         self.hand(|reply| Job::Upkeep(what, reply)).await
     }
+
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.hand(Job::Wait).await
+    }
 }
 
 /// Turns a write into rows, on the caller's time: the writer's is everybody's.
