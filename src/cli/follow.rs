@@ -12,41 +12,29 @@ use super::look::Telling;
 use super::out::one_line;
 use super::shell::Shell;
 use super::signal::Signals;
-use crate::store::{Head, Status, StoreError};
+use crate::store::{CheckpointStore, Head, Status, StoreError};
 use crate::{Event, EventReader, ThreadId};
 
 /// How long to wait before looking again, where something has just come.
 const SOON: Duration = Duration::from_millis(100);
 /// The same where nothing has come for a while.
 const LATER: Duration = Duration::from_millis(400);
-/// How often to look for the store again before giving up.
-const TRIES: u32 = 5;
 
 /// Tells what is there, then what comes.
 pub(super) async fn follow(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let mut sight = shell.sight()?;
-    head(shell, &*sight.store, thread).await?;
+    let sight = shell.sight()?;
+    head(shell, &sight, thread).await?;
     let mut signals = Signals::new();
     let mut reader = EventReader::new(thread.clone());
     let mut telling = Telling::default();
     let mut pause = SOON;
-    let mut lost = 0;
     loop {
-        let looked = tokio::select! {
-            looked = look(&mut reader, &sight, thread) => looked,
+        // Asked first: what is read from now on is all there is, where nobody else writes.
+        let in_use = sight.is_in_use();
+        let (events, head) = tokio::select! {
+            looked = look(&mut reader, &sight, thread) => looked?,
             () = signals.next() => return Ok(left(shell, thread)),
         };
-        let (events, head) = match looked {
-            Ok(looked) => looked,
-            // The process that had the store open has gone, or cannot read it any more.
-            Err(StoreError::Io { .. } | StoreError::Closed) if sight.in_use && lost < TRIES => {
-                lost += 1;
-                sight = again(shell)?;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        lost = 0;
         telling.tell(shell, &events);
         if shell.out.is_gone() {
             return Ok(Exit::Done);
@@ -57,7 +45,7 @@ pub(super) async fn follow(shell: &mut Shell, thread: &ThreadId) -> Result<Exit,
             return Err(Failure::usage(what).next(shell.again("threads")));
         };
         let ended = head.status != Status::Running;
-        if !sight.in_use || (ended && events.is_empty()) {
+        if !in_use || (ended && events.is_empty()) {
             telling.rest(shell);
             return Ok(end(shell, thread, head.status));
         }
@@ -84,19 +72,8 @@ async fn look(
     thread: &ThreadId,
 ) -> Result<(Vec<Event>, Option<Head>), StoreError> {
     // The head is read first: an end that it tells is among the events.
-    let head = sight.store.head(thread).await?;
-    Ok((reader.poll(&*sight.store).await?, head))
-}
-
-/// Finds the store again: free, or with another process.
-fn again(shell: &mut Shell) -> Result<Sight, Failure> {
-    let mut tries = 1;
-    loop {
-        match shell.sight() {
-            Err(failure) if failure.exit == Exit::Busy && tries < TRIES => tries += 1,
-            found => return found,
-        }
-    }
+    let head = sight.head(thread).await?;
+    Ok((reader.poll(sight).await?, head))
 }
 
 /// Says how the thread stands. This goes beside the events, which are those of `events` alone.

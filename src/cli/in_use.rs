@@ -4,30 +4,30 @@
 //! window, or a refusal that says who it is, since when, and what to do.
 
 use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
 
 use super::exit::{Exit, Failure};
 use super::out::{cut, one_line};
 use super::shell::quoted;
-use crate::store::{CheckpointStore, SledStore, StoreError};
+use crate::store::{
+    CheckpointStore, Claim, Head, RunRow, SledStore, StoreError, Stored, Take, Write,
+};
 #[cfg(unix)]
 use crate::store::{Peer, Window};
+use crate::{Epoch, RunId, Seq, ThreadId};
 
 /// How long to wait for a process that is just opening or closing the store.
-const PASSING: Duration = Duration::from_secs(1);
+const PASSING: Duration = Duration::from_secs(2);
+
+/// How often a store is found again for one read.
+const TRIES: u32 = 5;
 
 /// How many characters of a command line are shown.
 const WIDTH: usize = 100;
-
-/// A store to look at.
-#[derive(Debug)]
-pub(super) struct Sight {
-    pub(super) store: Arc<dyn CheckpointStore>,
-    /// Whether another process has it open, and may write to it.
-    pub(super) in_use: bool,
-}
 
 /// This process's window, closed when it is dropped.
 #[derive(Debug)]
@@ -49,39 +49,174 @@ impl Shown {
     }
 }
 
-/// Opens a store, or finds the window of the process that has it open.
-pub(super) fn look(place: &Path) -> Result<Sight, StoreError> {
-    let deadline = Instant::now() + PASSING;
-    loop {
-        let locked = match SledStore::open(place) {
-            Ok(store) => {
-                return Ok(Sight {
-                    store: Arc::new(store),
-                    in_use: false,
-                });
-            }
-            Err(error @ StoreError::Locked { .. }) => error,
-            Err(error) => return Err(error),
-        };
-        #[cfg(unix)]
-        match Peer::connect(place) {
-            Ok(peer) => {
-                tracing::info!(
-                    holder = peer.holder(),
-                    "read from the process that has the store open"
-                );
-                return Ok(Sight {
-                    store: Arc::new(peer),
-                    in_use: true,
-                });
-            }
-            Err(error @ StoreError::OtherWindow { .. }) => return Err(error),
-            Err(error) => tracing::debug!(%error, "no window"),
+/// A store to look at: open here, or seen through the window of the process that has it open. Where
+/// that process goes, the store is found again, so whoever reads does not notice.
+#[derive(Debug)]
+pub(super) struct Sight {
+    place: PathBuf,
+    way: Mutex<Way>,
+}
+
+/// How a store is seen.
+#[derive(Debug, Clone)]
+struct Way {
+    store: Arc<dyn CheckpointStore>,
+    /// Whether another process has it open, and may write to it.
+    in_use: bool,
+    /// Where this process has it open, others see it too.
+    _shown: Option<Arc<Shown>>,
+}
+
+impl Sight {
+    /// Opens a store, or finds the window of the process that has it open.
+    pub(super) fn find(place: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            place: place.to_owned(),
+            way: Mutex::new(Way::find(place)?),
+        })
+    }
+
+    /// A store that no other process can have.
+    pub(super) fn own(store: Arc<dyn CheckpointStore>) -> Self {
+        Self {
+            place: PathBuf::new(),
+            way: Mutex::new(Way {
+                store,
+                in_use: false,
+                _shown: None,
+            }),
         }
-        if Instant::now() >= deadline {
-            return Err(locked);
+    }
+
+    /// Whether another process has the store open, and may write to it.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.way().in_use
+    }
+
+    fn way(&self) -> Way {
+        let way = self.way.lock();
+        way.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn find_again(&self) -> Result<(), StoreError> {
+        let found = Way::find(&self.place)?;
+        *self.way.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        Ok(())
+    }
+}
+
+impl Way {
+    fn find(place: &Path) -> Result<Self, StoreError> {
+        let deadline = Instant::now() + PASSING;
+        loop {
+            let locked = match SledStore::open(place) {
+                Ok(store) => {
+                    let store: Arc<dyn CheckpointStore> = Arc::new(store);
+                    return Ok(Self {
+                        _shown: Shown::open(&store, place).map(Arc::new),
+                        store,
+                        in_use: false,
+                    });
+                }
+                Err(error @ StoreError::Locked { .. }) => error,
+                Err(error) => return Err(error),
+            };
+            #[cfg(unix)]
+            match Peer::connect(place) {
+                Ok(peer) => {
+                    let holder = peer.holder();
+                    tracing::info!(holder, "read from the process that has the store open");
+                    return Ok(Self {
+                        store: Arc::new(peer),
+                        in_use: true,
+                        _shown: None,
+                    });
+                }
+                Err(error @ StoreError::OtherWindow { .. }) => return Err(error),
+                Err(error) => tracing::debug!(%error, "no window"),
+            }
+            if Instant::now() >= deadline {
+                return Err(locked);
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
-        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads, and where the process that was asked has gone, finds the store again and reads once more.
+macro_rules! read {
+    ($sight:ident.$read:ident($($given:expr),*)) => {{
+        let mut tries = 0;
+        loop {
+            let way = $sight.way();
+            match way.store.$read($($given),*).await {
+                Err(StoreError::Io { .. } | StoreError::Closed) if way.in_use && tries < TRIES => {
+                    tries += 1;
+                    $sight.find_again()?;
+                }
+                told => break told,
+            }
+        }
+    }};
+}
+
+#[async_trait]
+impl CheckpointStore for Sight {
+    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
+        self.way().store.claim(thread, how).await
+    }
+
+    fn release(&self, thread: &ThreadId, epoch: Epoch) {
+        self.way().store.release(thread, epoch);
+    }
+
+    async fn append(&self, write: Write) -> Result<(), StoreError> {
+        self.way().store.append(write).await
+    }
+
+    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
+        read!(self.head(thread))
+    }
+
+    async fn records(
+        &self,
+        thread: &ThreadId,
+        from: Seq,
+        limit: usize,
+    ) -> Result<Vec<Stored>, StoreError> {
+        read!(self.records(thread, from, limit))
+    }
+
+    async fn segments(
+        &self,
+        thread: &ThreadId,
+        ids: &[[u8; 16]],
+    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
+        read!(self.segments(thread, ids))
+    }
+
+    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
+        read!(self.run(thread, run))
+    }
+
+    async fn threads(
+        &self,
+        after: Option<&ThreadId>,
+        limit: usize,
+    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
+        read!(self.threads(after, limit))
+    }
+
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.way().store.delete_thread(thread).await
+    }
+
+    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
+        self.way().store.copy_thread(from, to).await
+    }
+
+    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.way().store.prune(thread).await
     }
 }
 

@@ -257,12 +257,16 @@ impl Shell {
         let place = self.place();
         self.check(&place)?;
         match SledStore::open(&place) {
-            Ok(store) => Ok(self.shown(Arc::new(store), &place)),
-            Err(error) => {
-                let looking =
-                    in_use::is_shown(&place).then(|| self.again("events THREAD --follow"));
-                Err(self.unopened(&place, error, looking.as_deref()))
+            Ok(store) => {
+                let store: Arc<dyn CheckpointStore> = Arc::new(store);
+                self.shown.replace(Shown::open(&store, &place));
+                Ok(store)
             }
+            Err(StoreError::Locked { path, holder }) if in_use::is_shown(&place) => {
+                let look = self.again("events THREAD --follow");
+                Err(in_use::locked(&path, holder, Some(&look)))
+            }
+            Err(error) => Err(unopened(error)),
         }
     }
 
@@ -275,35 +279,18 @@ impl Shell {
     /// Opens a store that must be there, to read it; where another process has it open, it is read
     /// through that one.
     pub(super) fn look(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
-        Ok(self.sight()?.store)
+        Ok(Arc::new(self.sight()?))
     }
 
-    /// The same, and whether another process has it open.
+    /// The same, for who wants to know whether another process has it open.
     pub(super) fn sight(&self) -> Result<Sight, Failure> {
-        self.check_old()?;
         if self.in_memory() {
-            let store = self.store()?;
-            return Ok(Sight {
-                store,
-                in_use: false,
-            });
+            return Ok(Sight::own(self.store()?));
         }
+        self.check_old()?;
         let place = self.place();
         self.check(&place)?;
-        match in_use::look(&place) {
-            Ok(sight) if sight.in_use => Ok(sight),
-            Ok(sight) => Ok(Sight {
-                store: self.shown(sight.store, &place),
-                in_use: false,
-            }),
-            Err(error) => Err(self.unopened(&place, error, None)),
-        }
-    }
-
-    /// Lets others look at a store that was just opened.
-    fn shown(&self, store: Arc<dyn CheckpointStore>, place: &Path) -> Arc<dyn CheckpointStore> {
-        self.shown.replace(Shown::open(&store, place));
-        store
+        Sight::find(&place).map_err(unopened)
     }
 
     fn check(&self, place: &Path) -> Result<(), Failure> {
@@ -325,18 +312,15 @@ impl Shell {
         }
         Ok(())
     }
+}
 
-    /// Why a store could not be opened.
-    fn unopened(&self, place: &Path, error: StoreError, looking: Option<&str>) -> Failure {
-        match error {
-            StoreError::Locked { holder, .. } => in_use::locked(place, holder, looking),
-            // Nothing has run yet: it is the place that is wrong.
-            StoreError::Io { ref source, .. } if !is_full(source) => {
-                Failure::usage(error.to_string())
-                    .next("name a folder that can be written with --store, or --store memory")
-            }
-            error => error.into(),
-        }
+/// Why a store could not be opened.
+fn unopened(error: StoreError) -> Failure {
+    match error {
+        // Nothing has run yet: it is the place that is wrong.
+        StoreError::Io { ref source, .. } if !is_full(source) => Failure::usage(error.to_string())
+            .next("name a folder that can be written with --store, or --store memory"),
+        error => error.into(),
     }
 }
 

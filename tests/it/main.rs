@@ -21,6 +21,8 @@ mod cli_errors;
 mod cli_looks;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "graphs", unix))]
+mod cli_window;
 mod data_path;
 #[cfg(feature = "sled")]
 mod engine_callers;
@@ -71,6 +73,8 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+#[cfg(all(feature = "sled", feature = "window", unix))]
+mod store_window;
 #[cfg(feature = "sled")]
 mod support;
 mod ui;
