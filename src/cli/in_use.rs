@@ -29,6 +29,21 @@ const TRIES: u32 = 5;
 /// How many characters of a command line are shown.
 const WIDTH: usize = 100;
 
+/// Opens a store to write to it. Who has only just come may be looking, and go in a moment.
+pub(super) fn open(place: &Path) -> Result<SledStore, StoreError> {
+    let deadline = Instant::now() + PASSING;
+    loop {
+        match SledStore::open(place) {
+            Err(StoreError::Locked { .. })
+                if held(place).is_some_and(|time| time < PASSING) && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            told => return told,
+        }
+    }
+}
+
 /// This process's window, closed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Shown {
@@ -240,7 +255,7 @@ pub(super) fn locked(place: &Path, holder: Option<u32>, looking: Option<&str>) -
         },
         None => String::new(),
     };
-    let since = since(place).map(|time| format!(" for {time}"));
+    let since = held(place).map(|time| format!(" for {}", ago(time)));
     let what = format!(
         "the store {} is locked{who}{}: one process at a time can open it",
         place.display(),
@@ -266,15 +281,18 @@ fn words(pid: u32) -> Option<String> {
 }
 
 /// How long the store has been held: its holder wrote its number when it came.
-fn since(place: &Path) -> Option<String> {
+fn held(place: &Path) -> Option<Duration> {
     let came = fs::metadata(place.join("holder")).ok()?.modified().ok()?;
-    let seconds = came.elapsed().ok()?.as_secs();
-    Some(match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
-    })
+    came.elapsed().ok()
+}
+
+fn ago(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::{demo, diff, drive, follow, graph, in_use, keep, list, look, picture, show};
 use crate::ThreadId;
-use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
+use crate::store::{CheckpointStore, MemoryStore, StoreError};
 
 /// The store's folder where nothing else is said.
 const STORE: &str = "mileposts";
@@ -256,7 +256,7 @@ impl Shell {
         }
         let place = self.place();
         self.check(&place)?;
-        match SledStore::open(&place) {
+        match in_use::open(&place) {
             Ok(store) => {
                 let store: Arc<dyn CheckpointStore> = Arc::new(store);
                 self.shown.replace(Shown::open(&store, &place));

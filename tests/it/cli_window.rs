@@ -49,7 +49,7 @@ impl Running {
         rest
     }
 
-    fn is_killed(mut self) {
+    fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -136,7 +136,7 @@ fn every_command_that_only_looks_works_while_a_run_has_the_store() {
     let mode = |name| fs::metadata(desk.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode("mileposts/window"), 0o700);
     assert_eq!(mode("mileposts/window/socket"), 0o600);
-    run.is_killed();
+    run.kill();
     // The socket of the dead process is in nobody's way.
     assert!(desk.path("mileposts/window/socket").exists());
     says(&desk.run(&["show", "t"]).exits(0).out, &["running"]);
@@ -200,7 +200,7 @@ fn a_follower_outlives_the_killed_holder_and_says_what_is_left_to_do() {
     let mut follower = follow(&desk, &[]);
     let mut out = BufReader::new(follower.stdout.take().unwrap());
     until(&mut out, "→ tick");
-    run.is_killed();
+    run.kill();
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     let told = ended(follower).exits(0);
@@ -218,7 +218,7 @@ fn a_follower_goes_on_with_the_process_that_takes_over() {
     let follower = follow(&desk, &[]);
     // It must not be the one that takes the free store.
     send("STOP", follower.id());
-    run.is_killed();
+    run.kill();
     let resumed = Running::start(&desk, &["resume", "t", "--pace", "50ms"]);
     send("CONT", follower.id());
     resumed.finishes();
@@ -308,7 +308,7 @@ fn what_would_write_to_a_store_in_use_names_its_holder_and_the_way_to_look() {
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["error"]["exit"], 7);
     says(told["error"]["what"].as_str().unwrap(), &[&pid]);
-    run.is_killed();
+    run.kill();
 }
 
 #[test]
@@ -377,6 +377,7 @@ fn programs_that_race_for_a_store_get_it_or_are_told_who_has_it() {
     let words = ["run", "count", "--to", "20", "--pace", "50ms"];
     let running: Vec<_> = (0..3).map(|_| desk.start(&words)).collect();
     let told: Vec<_> = running.into_iter().map(ended).collect();
+    // Who has just come may be looking, so it is waited for; who runs for long is not.
     let codes: Vec<_> = told.iter().map(|ran| ran.code.unwrap()).collect();
     assert!(codes.contains(&0), "{told:?}");
     assert!(codes.iter().all(|code| [0, 7].contains(code)), "{told:?}");
@@ -395,5 +396,5 @@ fn a_store_at_a_long_path_is_looked_at_too() {
     let run = Running::start(&desk, &words);
     let shown = desk.run(&["--store", &store, "show", "t"]).exits(0);
     says(&shown.out, &["running"]);
-    run.is_killed();
+    run.kill();
 }
