@@ -14,7 +14,8 @@ use super::exit::{Exit, Failure};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    CheckpointStore, Claim, Head, RunRow, SledStore, StoreError, Stored, Take, Write,
+    CheckpointStore, Claim, Extent, Head, RunRow, SledStore, StoreError, Stored, Take,
+    ThreadArchive, Write,
 };
 #[cfg(unix)]
 use crate::store::{Peer, Window};
@@ -220,6 +221,18 @@ impl CheckpointStore for Sight {
         limit: usize,
     ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
         read!(self.threads(after, limit))
+    }
+
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        read!(self.extent(thread))
+    }
+
+    async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        read!(self.thread_names())
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        self.way().store.restore(archive).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use milepost::store::conformance::{check, one_of_each, sample_head};
 use milepost::store::{
-    CheckpointStore, Claim, Head, MemoryStore, Peer, RunRow, SledStore, StoreError, Stored, Take,
-    Window, Write, segment_id,
+    CheckpointStore, Claim, Extent, Head, MemoryStore, Peer, RunRow, SledStore, StoreError, Stored,
+    Take, ThreadArchive, Window, Write, segment_id,
 };
 use milepost::{Branch, Epoch, EventReader, RunId, Seq, ThreadId, events};
 
@@ -120,6 +120,18 @@ impl<S: CheckpointStore> CheckpointStore for Mirror<S> {
         self.peer.threads(after, limit).await
     }
 
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        self.peer.extent(thread).await
+    }
+
+    async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        self.peer.thread_names().await
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        self.store.restore(archive).await
+    }
+
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         self.store.delete_thread(thread).await
     }
@@ -164,12 +176,18 @@ async fn nothing_can_be_written_through_a_window() {
         head: sample_head(),
         run: None,
     };
+    let archive = ThreadArchive::read(&peer, &thread("t"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(archive.records, history.log);
     let refusals = [
         peer.claim(&thread("t"), Take::Replace).await.err(),
         peer.append(write).await.err(),
         peer.delete_thread(&thread("t")).await.err(),
         peer.copy_thread(&thread("t"), &thread("u")).await.err(),
         peer.prune(&thread("t")).await.err(),
+        peer.restore(archive).await.err(),
     ];
     for refusal in refusals {
         let Some(StoreError::Locked { path, holder }) = refusal else {
@@ -551,6 +569,18 @@ impl CheckpointStore for Failing {
         Err(self.0.clone())
     }
 
+    async fn extent(&self, _: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        Ok(vec![Ok(thread("t")), Err(self.0.clone())])
+    }
+
+    async fn restore(&self, _: ThreadArchive) -> Result<(), StoreError> {
+        Err(self.0.clone())
+    }
+
     async fn delete_thread(&self, _: &ThreadId) -> Result<(), StoreError> {
         Err(self.0.clone())
     }
@@ -609,6 +639,12 @@ async fn an_error_of_the_store_travels_as_what_it_is() {
         if let (StoreError::Io { source, .. }, StoreError::Io { source: sent, .. }) = (told, error)
         {
             assert_eq!(source.kind(), sent.kind());
+        }
+        if !late {
+            let names = peer.thread_names().await.unwrap();
+            assert_eq!(names[0].as_ref().unwrap(), &thread("t"));
+            let one = names[1].as_ref().unwrap_err().to_string();
+            assert!(one.starts_with(&text), "{one} instead of {text}");
         }
         // A panic of the store, and a segment that is not there, end one question and no more.
         let told = peer.records(&thread("t"), Seq::new(1), 1).await;

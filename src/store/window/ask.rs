@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::archive::Extent;
 use super::super::contract::{CheckpointStore, Head, RunRow, StoreError};
 use super::super::frame::{FrameError, ThreadKey, encode_record, encode_segment};
 use crate::ids::{RunId, Seq, ThreadId};
@@ -32,6 +33,8 @@ pub(super) enum Ask {
     Segments(ThreadId, Vec<[u8; 16]>),
     Run(ThreadId, RunId),
     Threads(Option<ThreadId>, u64),
+    Extent(ThreadId),
+    Names,
 }
 
 /// An answer.
@@ -45,6 +48,8 @@ pub(super) enum Told {
     Run(Option<RunRow>),
     /// The first of the threads that were asked for. None at all: there are no more.
     Threads(Vec<(ThreadId, Head)>),
+    Extent(Option<Extent>),
+    Names(Vec<Result<ThreadId, Fault>>),
     Refused(Fault),
 }
 
@@ -125,6 +130,11 @@ impl Ask {
             Ask::Threads(after, limit) => {
                 let limit = at_most(limit, THREADS);
                 Told::Threads(store.threads(after.as_ref(), limit).await?)
+            }
+            Ask::Extent(thread) => Told::Extent(store.extent(&thread).await?),
+            Ask::Names => {
+                let names = store.thread_names().await?.into_iter();
+                Told::Names(names.map(|name| name.map_err(Fault::from)).collect())
             }
         })
     }

@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::super::archive::{Extent, ThreadArchive};
 use super::super::contract::{
     CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write,
 };
@@ -351,6 +352,25 @@ impl CheckpointStore for Peer {
             threads.extend(page);
         }
         Ok(threads)
+    }
+
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        match self.ask(Ask::Extent(thread.clone())).await? {
+            Told::Extent(extent) => Ok(extent),
+            _ => Err(self.confused()),
+        }
+    }
+
+    async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        let Told::Names(names) = self.ask(Ask::Names).await? else {
+            return Err(self.confused());
+        };
+        let names = names.into_iter();
+        Ok(names.map(|name| name.map_err(StoreError::from)).collect())
+    }
+
+    async fn restore(&self, _: ThreadArchive) -> Result<(), StoreError> {
+        Err(self.locked())
     }
 
     async fn delete_thread(&self, _: &ThreadId) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::super::contract::{CheckpointStore, StoreError};
-use super::ask::Ask;
+use super::ask::{Ask, Fault, Told};
 use super::place::Place;
 use super::wire::{self, MOST_ASKED, MOST_TOLD};
 
@@ -241,7 +241,14 @@ async fn answer(mut stream: UnixStream, store: &dyn CheckpointStore, user: u32) 
             other => other?,
         };
         let told = ask.of(store).await;
-        patient(wire::send(&mut stream, &told, MOST_TOLD)).await?;
+        match patient(wire::send(&mut stream, &told, MOST_TOLD)).await {
+            // Nothing of it was sent.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                let refused = Told::Refused(Fault::Other(error.to_string()));
+                patient(wire::send(&mut stream, &refused, MOST_TOLD)).await?;
+            }
+            other => other?,
+        }
     }
 }
 
