@@ -290,7 +290,16 @@ impl Shell {
         self.check_old()?;
         let place = self.place();
         self.check(&place)?;
-        Sight::find(&place).map_err(unopened)
+        Sight::find(&place).map_err(|error| {
+            let silent = matches!(error, StoreError::Locked { .. }) && in_use::is_shown(&place);
+            let mut failure = unopened(error);
+            if silent {
+                failure
+                    .what
+                    .push_str("; it lets others look, but does not answer");
+            }
+            failure
+        })
     }
 
     fn check(&self, place: &Path) -> Result<(), Failure> {

@@ -335,6 +335,19 @@ fn a_holder_without_a_window_or_of_another_version_is_named() {
 }
 
 #[test]
+fn a_holder_that_is_suspended_is_said_not_to_answer_and_answers_afterwards() {
+    let desk = Desk::new();
+    let run = Running::counting(&desk, "1000");
+    send("STOP", run.child.id());
+    let told = desk.run(&["show", "t"]).exits(7).err;
+    let pid = format!("by process {}", run.child.id());
+    says(&told, &[&pid, "does not answer", "next: wait"]);
+    send("CONT", run.child.id());
+    says(&desk.run(&["show", "t"]).exits(0).out, &["running"]);
+    run.kill();
+}
+
+#[test]
 fn a_run_whose_window_is_misused_gives_what_an_undisturbed_one_gives() {
     let calm = Desk::new();
     Running::counting(&calm, "40").finishes();
