@@ -38,8 +38,7 @@ const AGAIN: &str = "It was damaged on its way from the process that has the sto
 /// [`StoreError::Locked`]. Where that process has gone and another one has opened the store with a
 /// window, the reads go there. Works on every runtime, and on none.
 pub struct Peer {
-    path: PathBuf,
-    holder: Arc<AtomicU32>,
+    line: Line,
     asks: mpsc::UnboundedSender<(Ask, Reply)>,
 }
 
@@ -48,7 +47,7 @@ type Reply = oneshot::Sender<Result<Told, StoreError>>;
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer")
-            .field("path", &self.path)
+            .field("path", &self.line.path)
             .field("holder", &self.holder())
             .finish_non_exhaustive()
     }
@@ -71,21 +70,21 @@ impl Peer {
             source: Arc::new(source),
         };
         let path = path.as_ref().canonicalize().map_err(fail)?;
-        let holder = Arc::new(AtomicU32::new(0));
+        let line = Line {
+            path,
+            holder: Arc::default(),
+        };
+        let theirs = line.clone();
         let (asks, questions) = mpsc::unbounded_channel();
         let (connected, connection) = std::sync::mpsc::channel();
-        let line = Line {
-            path: path.clone(),
-            holder: Arc::clone(&holder),
-        };
         std::thread::Builder::new()
             .name("milepost-peer".to_owned())
             .spawn(move || match runtime() {
                 Ok(runtime) => runtime.block_on(async {
-                    match line.connect().await {
+                    match theirs.connect().await {
                         Ok(stream) => {
                             let _ = connected.send(Ok(()));
-                            line.work(stream, questions).await;
+                            theirs.work(stream, questions).await;
                         }
                         Err(error) => {
                             let _ = connected.send(Err(error));
@@ -98,7 +97,7 @@ impl Peer {
             })
             .map_err(fail)?;
         match connection.recv() {
-            Ok(Ok(())) => Ok(Self { path, holder, asks }),
+            Ok(Ok(())) => Ok(Self { line, asks }),
             Ok(Err(Lost::Io(error))) => Err(fail(error)),
             Ok(Err(Lost::Version(error))) => Err(error),
             Err(_) => Err(fail(io::Error::other("its thread ended"))),
@@ -107,12 +106,12 @@ impl Peer {
 
     /// The process that has the store open.
     pub fn holder(&self) -> u32 {
-        self.holder.load(Ordering::Relaxed)
+        self.line.holder.load(Ordering::Relaxed)
     }
 
     /// The store's folder.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.line.path
     }
 
     async fn ask(&self, ask: Ask) -> Result<Told, StoreError> {
@@ -130,20 +129,13 @@ impl Peer {
 
     fn locked(&self) -> StoreError {
         StoreError::Locked {
-            path: self.path.clone(),
+            path: self.line.path.clone(),
             holder: Some(self.holder()),
         }
     }
 
     fn confused(&self) -> StoreError {
-        self.line().lost(wire::invalid("it answers something else"))
-    }
-
-    fn line(&self) -> Line {
-        Line {
-            path: self.path.clone(),
-            holder: Arc::clone(&self.holder),
-        }
+        self.line.lost(wire::invalid("it answers something else"))
     }
 }
 
@@ -160,6 +152,7 @@ impl From<io::Error> for Lost {
 }
 
 /// The way to the holder.
+#[derive(Clone)]
 struct Line {
     path: PathBuf,
     holder: Arc<AtomicU32>,
