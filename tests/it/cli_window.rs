@@ -179,7 +179,8 @@ fn following_a_thread_that_stands_still_says_how_it_stands() {
         &told.err,
         &["thread t is limited", "next: milepost resume t"],
     );
-    let crashed = ["resume", "t", "--crash-after", "tick"];
+    // Slow enough that it is not done before it is killed.
+    let crashed = ["resume", "t", "--crash-after", "tick", "--pace", "200ms"];
     assert_eq!(desk.run(&crashed).code, None);
     let told = ended(follow(&desk, &[])).exits(0);
     assert_eq!(told.out, events(&desk, &[]));
@@ -248,7 +249,18 @@ fn a_follower_that_is_stopped_or_has_no_reader_leaves_the_run_alone() {
 #[test]
 fn a_thread_that_is_deleted_while_it_is_followed_ends_that() {
     let desk = Desk::new();
-    let words = ["run", "count", "--thread", "t", "--crash-after", "tick"];
+    let words = [
+        "run",
+        "count",
+        "--to",
+        "1000",
+        "--thread",
+        "t",
+        "--crash-after",
+        "tick",
+        "--pace",
+        "50ms",
+    ];
     assert_eq!(desk.run(&words).code, None);
     let store = SledStore::open(desk.path("mileposts")).unwrap();
     let window = Window::open(Arc::new(store.clone()), store.path()).unwrap();
