@@ -60,7 +60,7 @@ pub(super) enum What {
     /// List the checkpoints of a thread
     History(HistoryArgs),
     /// List what happened in a thread
-    Events(OneThread),
+    Events(EventsArgs),
     /// Show which fields differ between two checkpoints of a thread
     Diff(DiffArgs),
     /// Draw a graph, or a thread laid over its graph
@@ -190,6 +190,15 @@ pub(super) struct HistoryArgs {
     /// Draw the branches as a tree
     #[arg(long)]
     pub(super) tree: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EventsArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Go on with what comes, until the thread ends
+    #[arg(long, short)]
+    pub(super) follow: bool,
 }
 
 #[derive(Debug, Args)]

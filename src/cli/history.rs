@@ -20,7 +20,7 @@ const NARROW: usize = 12;
 
 /// Lists the checkpoints of a thread.
 pub(super) async fn history(shell: &mut Shell, args: &HistoryArgs) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let head = head(shell, &*store, &args.thread).await?;
     let line = crate::history(&*store, &args.thread).await?;
     for at in &line {

@@ -36,7 +36,7 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
 
 /// Lists the threads, sorted by name.
 pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let mut threads = all_threads(&*store).await?;
     threads.sort_by(|(left, _), (right, _)| left.cmp(right));
     let all = threads.len();

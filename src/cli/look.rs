@@ -5,32 +5,48 @@ use super::lines::{Lines, event_json};
 use super::list::head;
 use super::shell::{Shell, quoted};
 use crate::store::CheckpointStore;
-use crate::{EventKind, Seq, ThreadId};
+use crate::{Event, EventKind, Seq, ThreadId};
 
 /// How many checkpoints an error names.
 const NAMED: usize = 10;
 
 /// Lists what happened in a thread.
 pub(super) async fn events(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     head(shell, &*store, thread).await?;
-    let mut lines = Lines::default();
-    for event in crate::events(&*store, thread).await? {
-        shell.out.value(&event_json(&event));
-        for line in lines.of(&event) {
-            shell.out.say(line);
-        }
-        if let EventKind::Ended { status, step, .. } = &event.kind {
-            for line in lines.rest() {
+    let mut telling = Telling::default();
+    let events = crate::events(&*store, thread).await?;
+    telling.tell(shell, &events);
+    telling.rest(shell);
+    Ok(Exit::Done)
+}
+
+/// Events as they are told, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Telling {
+    lines: Lines,
+}
+
+impl Telling {
+    pub(super) fn tell(&mut self, shell: &mut Shell, events: &[Event]) {
+        for event in events {
+            shell.out.value(&event_json(event));
+            for line in self.lines.of(event) {
                 shell.out.say(line);
             }
-            shell.out.say(format!("{step:>4}  {status}"));
+            if let EventKind::Ended { status, step, .. } = &event.kind {
+                self.rest(shell);
+                shell.out.say(format!("{step:>4}  {status}"));
+            }
         }
     }
-    for line in lines.rest() {
-        shell.out.say(line);
+
+    /// Tells what still waits to share its line.
+    pub(super) fn rest(&mut self, shell: &mut Shell) {
+        for line in self.lines.rest() {
+            shell.out.say(line);
+        }
     }
-    Ok(Exit::Done)
 }
 
 /// Refuses a seq that is no checkpoint of a thread, with those that are.

@@ -34,7 +34,7 @@ pub(super) async fn dot(shell: &mut Shell, args: &DotArgs) -> Result<Exit, Failu
 }
 
 async fn run(shell: &mut Shell, args: &DotArgs, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let head = head(shell, &*store, thread).await?;
     if let Some(graph) = args.graph.as_ref().filter(|graph| **graph != head.graph) {
         let what = format!("thread {thread} is of graph {}, not of {graph}", head.graph);

@@ -4,6 +4,7 @@
 //! graphs are looked up here and nowhere else.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::env;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,11 +19,12 @@ use tracing_subscriber::EnvFilter;
 use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
+use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::region::Above;
-use super::{demo, diff, drive, graph, history, keep, list, look, picture, show};
+use super::{demo, diff, drive, follow, graph, history, in_use, keep, list, look, picture, show};
 use crate::ThreadId;
-use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
+use crate::store::{CheckpointStore, MemoryStore, StoreError};
 
 /// The store's folder where nothing else is said.
 const STORE: &str = "mileposts";
@@ -34,6 +36,8 @@ pub(super) struct Shell {
     pub(super) out: Out,
     /// The program's name, as the next command needs it.
     program: String,
+    /// Lets others look at the store that this process has open.
+    shown: RefCell<Option<Shown>>,
 }
 
 /// Runs a command line.
@@ -87,6 +91,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
         out: Out::new(globals.json),
         globals,
         program: program.into_owned(),
+        shown: RefCell::default(),
     };
     let run = given
         .subcommand_matches("run")
@@ -109,6 +114,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Threads(args) => list::threads(&mut shell, &args).await,
             What::Show(args) => show::show(&mut shell, &args).await,
             What::History(args) => history::history(&mut shell, &args).await,
+            What::Events(args) if args.follow => follow::follow(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
@@ -258,32 +264,81 @@ impl Shell {
             return Ok(Arc::new(MemoryStore::new()));
         }
         let place = self.place();
-        if place.is_dir() && !is_store(&place) && !is_empty(&place) {
+        self.check(&place)?;
+        match in_use::open(&place) {
+            Ok(store) => {
+                let store: Arc<dyn CheckpointStore> = Arc::new(store);
+                self.shown.replace(Shown::open(&store, &place));
+                Ok(store)
+            }
+            Err(StoreError::Locked { path, holder }) if in_use::is_shown(&place) => {
+                let look = self.again("events THREAD --follow");
+                Err(in_use::locked(&path, holder, Some(&look)))
+            }
+            Err(error) => Err(unopened(error)),
+        }
+    }
+
+    /// Opens a store that must be there, to write to it.
+    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        self.check_old()?;
+        self.store()
+    }
+
+    /// Opens a store that must be there, to read it; where another process has it open, it is read
+    /// through that one.
+    pub(super) fn look(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        Ok(Arc::new(self.sight()?))
+    }
+
+    /// The same, for who wants to know whether another process has it open.
+    pub(super) fn sight(&self) -> Result<Sight, Failure> {
+        if self.in_memory() {
+            return Ok(Sight::own(self.store()?));
+        }
+        self.check_old()?;
+        let place = self.place();
+        self.check(&place)?;
+        Sight::find(&place).map_err(|error| {
+            let silent = matches!(error, StoreError::Locked { .. }) && in_use::is_shown(&place);
+            let mut failure = unopened(error);
+            if silent {
+                failure
+                    .what
+                    .push_str("; it lets others look, but does not answer");
+            }
+            failure
+        })
+    }
+
+    fn check(&self, place: &Path) -> Result<(), Failure> {
+        if place.is_dir() && !is_store(place) && !is_empty(place) {
             let what = format!(
                 "{} is a folder of other things, and no store",
                 place.display()
             );
             return Err(Failure::usage(what).next("name another folder with --store"));
         }
-        match SledStore::open(&place) {
-            Ok(store) => Ok(Arc::new(store)),
-            // Nothing has run yet: it is the place that is wrong.
-            Err(ref error @ StoreError::Io { ref source, .. }) if !is_full(source) => {
-                Err(Failure::usage(error.to_string())
-                    .next("name a folder that can be written with --store, or --store memory"))
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(())
     }
 
-    /// Opens a store that must be there.
-    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    fn check_old(&self) -> Result<(), Failure> {
         let place = self.place();
         if !self.in_memory() && !place.exists() {
             let what = format!("there is no store at {} yet", place.display());
             return Err(Failure::usage(what).next(self.again("run GRAPH")));
         }
-        self.store()
+        Ok(())
+    }
+}
+
+/// Why a store could not be opened.
+fn unopened(error: StoreError) -> Failure {
+    match error {
+        // Nothing has run yet: it is the place that is wrong.
+        StoreError::Io { ref source, .. } if !is_full(source) => Failure::usage(error.to_string())
+            .next("name a folder that can be written with --store, or --store memory"),
+        error => error.into(),
     }
 }
 

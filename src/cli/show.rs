@@ -27,7 +27,7 @@ const TASKS: usize = 12;
 /// Shows a thread.
 pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Failure> {
     let thread = &args.thread;
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let mut head = head(shell, &*store, thread).await?;
     let newest = head.seq;
     let at = args.at.map(Seq::new);

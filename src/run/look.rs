@@ -45,9 +45,48 @@ pub async fn events(
     store: &dyn CheckpointStore,
     thread: &ThreadId,
 ) -> Result<Vec<Event>, StoreError> {
-    let mut events = Vec::new();
-    let mut run = None;
-    for stored in all(store, thread).await? {
+    EventReader::new(thread.clone()).poll(store).await
+}
+
+/// The events of a thread as they come: each poll reads only what was written since the last one.
+#[derive(Debug, Clone)]
+pub struct EventReader {
+    thread: ThreadId,
+    /// The run of the records that come.
+    run: Option<RunId>,
+    next: Seq,
+}
+
+impl EventReader {
+    /// Begins with the first record that is still there.
+    pub fn new(thread: ThreadId) -> Self {
+        Self {
+            thread,
+            run: None,
+            next: Seq::new(1),
+        }
+    }
+
+    /// Reads what has come. After an error, the next poll begins where this one did.
+    ///
+    /// # Errors
+    /// [`StoreError`] as reading the records gives it.
+    pub async fn poll(&mut self, store: &dyn CheckpointStore) -> Result<Vec<Event>, StoreError> {
+        let mut reader = self.clone();
+        let mut events = Vec::new();
+        loop {
+            let page = store.records(&reader.thread, reader.next, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            reader.next = last.seq.next();
+            page.iter()
+                .for_each(|stored| reader.tell(stored, &mut events));
+        }
+        *self = reader;
+        Ok(events)
+    }
+
+    /// The events of one record.
+    fn tell(&mut self, stored: &Stored, events: &mut Vec<Event>) {
         let mut add = |kind| {
             events.push(Event {
                 epoch: stored.epoch,
@@ -58,11 +97,11 @@ pub async fn events(
         match &*stored.record {
             Record::Input(input) => {
                 let Ok(id) = RunId::new(&input.run) else {
-                    continue;
+                    return;
                 };
-                run = Some(id.clone());
+                self.run = Some(id.clone());
                 add(record::started(
-                    thread.clone(),
+                    self.thread.clone(),
                     id,
                     &input.update,
                     &input.edges,
@@ -70,9 +109,9 @@ pub async fn events(
                 end(&mut add, input.step, input.status, None);
             }
             Record::Started(started) => {
-                let Some(run) = run.clone() else { continue };
+                let Some(run) = self.run.clone() else { return };
                 add(EventKind::Resumed {
-                    thread: thread.clone(),
+                    thread: self.thread.clone(),
                     run,
                     step: Step::new(started.step.saturating_sub(1)),
                     takeover: started.takeover,
@@ -119,7 +158,6 @@ pub async fn events(
             _ => {}
         }
     }
-    Ok(events)
 }
 
 /// The event of a call's end, where a record says that it ended.

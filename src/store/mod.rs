@@ -3,7 +3,10 @@
 //! In come records of names and bytes with a claim on a thread, out go the same records in order.
 //! A store never meets a node, a graph or a state type, and never decides what runs.
 
+mod archive;
+mod base64;
 mod bytes;
+mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
@@ -15,11 +18,18 @@ mod record;
 mod retain;
 #[cfg(feature = "sled")]
 mod rows;
+mod rules;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(all(feature = "window", unix))]
+mod window;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
+#[cfg(all(feature = "window", unix))]
+pub use self::window::{Peer, Window};
+pub use archive::{Extent, SegmentSize, ThreadArchive, segments_of};
+pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
@@ -36,3 +46,4 @@ pub use record::{
     StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
     StoredValue, TimerRecord,
 };
+pub use rules::{Finding, Severity, Spot};

@@ -29,6 +29,8 @@ mod cli_pictures;
 mod cli_schema;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_terminal;
+#[cfg(all(feature = "cli", feature = "graphs", unix))]
+mod cli_window;
 mod data_path;
 #[cfg(feature = "sled")]
 mod engine_callers;
@@ -79,6 +81,8 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+#[cfg(all(feature = "sled", feature = "window", unix))]
+mod store_window;
 #[cfg(feature = "sled")]
 mod support;
 mod ui;
