@@ -104,6 +104,8 @@ impl Entry {
 pub(super) trait Known: Send + Sync {
     fn view(&self) -> &GraphView;
 
+    fn fingerprint(&self) -> [u8; 16];
+
     /// Adds the graph's flags to a command.
     fn flags(&self, command: clap::Command) -> clap::Command;
 
@@ -153,6 +155,10 @@ impl<A: Input> Flagged<A> {
 impl<A: Input> Known for Flagged<A> {
     fn view(&self) -> &GraphView {
         self.graph.view()
+    }
+
+    fn fingerprint(&self) -> [u8; 16] {
+        self.graph.fingerprint()
     }
 
     fn flags(&self, command: clap::Command) -> clap::Command {

@@ -47,14 +47,19 @@
 //! assert_eq!(exit, cli::Exit::Done);
 //! ```
 
+mod archive;
 mod args;
 mod ask;
 mod demo;
 mod diff;
+mod doctor;
 mod drive;
 mod entry;
 mod exit;
+mod export;
+mod fit;
 mod graph;
+mod import;
 mod json;
 mod keep;
 mod lines;

@@ -13,6 +13,7 @@ mod contract;
 mod frame;
 mod guard;
 mod kind;
+mod line;
 mod memory;
 mod record;
 mod retain;
@@ -34,6 +35,7 @@ pub use frame::{
 };
 pub use guard::segment_id;
 pub use kind::FrameKind;
+pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, ThreadLine};
 pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
