@@ -25,7 +25,6 @@ pub(super) async fn export(shell: &mut Shell, args: &ExportArgs) -> Result<Exit,
     let store = shell.old_store()?;
     let (threads, mut refused) = which(shell, &*store, args).await?;
     let mut sink = Sink::open(args.out.as_deref())?;
-    sink.line(&Header::ours())?;
     let mut done: Vec<(ThreadId, u64)> = Vec::new();
     for thread in threads {
         let read = ThreadArchive::read(&*store, &thread).await;
@@ -162,7 +161,16 @@ impl Sink {
         self.write(|to| to.write_all(&text))
     }
 
+    /// Writes the first line before anything else.
+    fn begin(&mut self) -> Result<(), Failure> {
+        match self.bytes {
+            0 => self.line(&Header::ours()),
+            _ => Ok(()),
+        }
+    }
+
     fn thread(&mut self, archive: &ThreadArchive) -> Result<(), Failure> {
+        self.begin()?;
         self.sums.begin();
         for line in ExportLine::of(archive) {
             self.line(&line)?;
@@ -179,6 +187,7 @@ impl Sink {
 
     /// Writes the last line. Returns how many bytes were written.
     fn finish(mut self, threads: u64) -> Result<u64, Failure> {
+        self.begin()?;
         let done = DoneLine {
             threads,
             sum: self.sums.all(),

@@ -14,6 +14,9 @@ use crate::store::{
 };
 use crate::{FieldView, RunError, Seq, ThreadId};
 
+/// What to do where the records make no sense to their own graph.
+const RESTORE: &str =
+    "put back the last good copy of the store, or import an export of this thread";
 const OTHER_PROGRAM: &str = "resume it with the program that wrote it, or bring back what it needs";
 
 /// Compares a thread that is sound with its graph, and loads its state.
@@ -41,31 +44,21 @@ pub(super) async fn fit(
         });
     };
     if let Some(Record::Schema(stored)) = one(store, thread, head.schema).await.as_deref() {
-        for Difference {
-            field,
-            what,
-            is_fatal,
-        } in differences(stored, &view.fields)
-        {
-            let severity = if is_fatal {
-                unusable
-            } else {
-                Severity::Warning
-            };
-            let next = if is_fatal {
-                OTHER_PROGRAM
-            } else {
-                "nothing, if that is meant"
-            };
-            tell(severity, format!("field {field}"), what, next);
-        }
-        if told_nothing(stored, &view.fields) && stored.fingerprint != known.fingerprint() {
+        let differences = differences(stored, &view.fields);
+        if differences.is_empty() && stored.fingerprint != known.fingerprint() {
             let what = format!(
                 "it was written with another version of graph \"{}\"",
                 view.name
             );
             let next = "nothing, if that is meant: it goes on with the new version";
             tell(Severity::Warning, "graph".to_owned(), what, next);
+        }
+        for found in differences {
+            let (severity, next) = match found.is_fatal {
+                true => (unusable, OTHER_PROGRAM),
+                false => (Severity::Warning, "nothing, if that is meant"),
+            };
+            tell(severity, format!("field {}", found.field), found.what, next);
         }
     }
     let frontier = match one(store, thread, head.seq).await.as_deref() {
@@ -88,20 +81,24 @@ pub(super) async fn fit(
     }
     if let Err(error) = known.state(Arc::clone(store), thread).await {
         let is_told = told.iter().any(|told| told.severity == unusable);
-        let (is_damage, severity) = match &error {
-            RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } if is_told => {
-                return told;
-            }
-            RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => (false, unusable),
-            _ => (true, Severity::Error),
+        let is_other = matches!(
+            error,
+            RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. }
+        );
+        if is_other && is_told {
+            return told;
+        }
+        let (severity, next) = match is_other {
+            true => (unusable, OTHER_PROGRAM),
+            false => (Severity::Error, RESTORE),
         };
         told.push(Told {
             severity,
             thread: Some(thread.clone()),
             place: "state".to_owned(),
             what: format!("it cannot be loaded: {error}"),
-            next: OTHER_PROGRAM.to_owned(),
-            is_damage,
+            next: next.to_owned(),
+            is_damage: !is_other,
         });
     }
     told
@@ -125,10 +122,6 @@ struct Difference {
     what: String,
     /// Whether the state cannot be loaded.
     is_fatal: bool,
-}
-
-fn told_nothing(stored: &SchemaRecord, fields: &[FieldView]) -> bool {
-    differences(stored, fields).is_empty()
 }
 
 fn differences(stored: &SchemaRecord, fields: &[FieldView]) -> Vec<Difference> {

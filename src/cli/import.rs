@@ -26,7 +26,7 @@ pub(super) async fn import(shell: &mut Shell, args: &ImportArgs) -> Result<Exit,
     let mut lines = Lines::open(args)?;
     lines.header()?;
     let mut import = Import {
-        store: shell.store()?,
+        store: None,
         shell,
         args,
         imported: Vec::new(),
@@ -53,7 +53,8 @@ pub(super) async fn import(shell: &mut Shell, args: &ImportArgs) -> Result<Exit,
 }
 
 struct Import<'i> {
-    store: Arc<dyn CheckpointStore>,
+    /// Opened with the first thread: what is no export makes no store.
+    store: Option<Arc<dyn CheckpointStore>>,
     shell: &'i mut Shell,
     args: &'i ImportArgs,
     imported: Vec<ThreadId>,
@@ -119,7 +120,11 @@ impl Import<'_> {
         let name = one_line(thread.as_str());
         let (records, segments) = (archive.records.len(), archive.segments.len());
         let head = archive.head.clone();
-        match self.store.restore(archive).await {
+        let store = match &self.store {
+            Some(store) => Arc::clone(store),
+            None => Arc::clone(self.store.insert(self.shell.store()?)),
+        };
+        match store.restore(archive).await {
             Ok(()) => {}
             Err(StoreError::Exists { .. }) if self.args.skip_existing => {
                 self.skipped += 1;
@@ -271,6 +276,7 @@ impl Lines {
     fn header(&mut self) -> Result<(), Failure> {
         const NONE: &str = "this is no export of threads";
         if !self.read()? {
+            self.number = 1;
             return Err(self.wrong("the file is empty"));
         }
         let header: Header = serde_json::from_slice(&self.line).map_err(|_| self.wrong(NONE))?;

@@ -480,6 +480,10 @@ impl Rules {
         let Some(segments) = &self.segments else {
             return;
         };
+        // What cannot be read may be the one that refers to them.
+        if self.seen.values().any(|kind| *kind == Kind::Damaged) {
+            return;
+        }
         let unused: BTreeSet<_> = segments
             .iter()
             .filter(|(id, _)| !self.referred.contains(*id))
