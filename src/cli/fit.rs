@@ -80,7 +80,7 @@ pub(super) async fn fit(
         );
     }
     if let Err(error) = known.state(Arc::clone(store), thread).await {
-        let is_told = told.iter().any(|told| told.severity == unusable);
+        let is_told = told.iter().any(|told| told.next == OTHER_PROGRAM);
         let is_other = matches!(
             error,
             RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. }

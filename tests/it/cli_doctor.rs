@@ -1,14 +1,14 @@
 //! The doctor says what is wrong, where, and what to do; and changes nothing.
 
 use std::fs;
-use std::path::Path;
+use std::process::Command;
 
-use milepost::cli::{Entry, Exit, Input, InputError};
+use milepost::cli::{Entry, Input, InputError};
 use milepost::store::ThreadKey;
 use milepost::{Add, BuildError, Context, End, Graph, NodeError, Snapshot, State, ThreadId, cli};
 use serde_json::{Value, json};
 
-use crate::cli_bin::Desk;
+use crate::cli_bin::{Desk, Ran};
 
 fn desk() -> Desk {
     let desk = Desk::new();
@@ -203,22 +203,88 @@ mod newer {
     }
 }
 
-/// Runs commands of a program with other graphs over the desk's store; what it tells goes to
-/// nobody, so its exit is what counts.
-fn program(entries: Vec<Entry>, store: &Path) -> Exit {
-    let store = store.to_str().unwrap();
-    cli::run(entries, ["other", "--store", store, "doctor"])
+/// Set for a child: the node of its graph, and the words of its command.
+const CHILD: &str = "MILEPOST_TEST_PROGRAM";
+
+/// Another program: its graph has the name of ours, this node, and another state.
+fn program(desk: &Desk, node: &str, words: &str) -> Ran {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "cli_doctor::a_program"])
+        .env(CHILD, format!("{node} {words}"))
+        .current_dir(desk.path(""))
+        .output()
+        .unwrap()
+        .into()
+}
+
+/// What [`program`] runs: no test of its own.
+#[test]
+fn a_program() {
+    let Ok(said) = std::env::var(CHILD) else {
+        return;
+    };
+    let mut words = said.split(' ');
+    let entries = match words.next() {
+        Some("-") | None => Vec::new(),
+        Some(node) => vec![Entry::new::<newer::CountArgs>(newer::graph(node))],
+    };
+    let exit = cli::run(entries, ["other"].into_iter().chain(words));
+    std::process::exit(exit.code().into());
+}
+
+/// What a program says of a desk's store: severity, thread, place.
+fn doctored(desk: &Desk, node: &str, exit: i32) -> Vec<(String, String, String)> {
+    let ran = program(desk, node, "doctor --json").exits(exit);
+    let lines = ran.out.lines().filter(|line| line.starts_with('{'));
+    let values: Vec<_> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last: &Value = values.last().unwrap();
+    assert_eq!(last["exit"], exit);
+    findings(&values)
 }
 
 #[test]
-fn a_program_that_cannot_go_on_with_a_thread_is_told_so() {
+fn what_does_not_fit_the_graph_at_hand_is_told_and_is_no_damage() {
     let desk = desk();
-    let store = desk.path("mileposts");
-    let newer = || vec![Entry::new::<newer::CountArgs>(newer::graph("other"))];
-    // The limited thread cannot go on: sound bytes, another program.
-    assert_eq!(program(newer(), &store), Exit::Failed);
+    let of = |thread: &str, usable: &str| -> Vec<(String, String, String)> {
+        let mut found = vec![
+            (usable, "field to"),
+            ("warning", "field seen"),
+            ("warning", "field blocked_by"),
+        ];
+        if usable == "error" {
+            found.push(("error", "record 5"));
+        }
+        let told = |(severity, place): (&str, &str)| {
+            (severity.to_owned(), thread.to_owned(), place.to_owned())
+        };
+        found.into_iter().map(told).collect()
+    };
+    // What is limited cannot go on; of the finished ones nothing runs any more.
+    let all = [of("a", "warning"), of("b", "error"), of("c", "warning")].concat();
+    assert_eq!(doctored(&desk, "one", 1), all);
+    let told = program(&desk, "one", "doctor --thread b").exits(1).out;
+    for part in [
+        "field to: it was stored as u64 (codec 1), the graph has str (codec 1)",
+        "node \"tick\" is to run next, and the graph has none of that name; it has one",
+        "resume it with the program that wrote it",
+        "2 errors, 2 warnings, 0 notes",
+    ] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
     desk.run(&["resume", "b"]).exits(0);
-    // Of finished threads nothing runs any more.
-    assert_eq!(program(newer(), &store), Exit::Done);
-    assert_eq!(program(Vec::new(), &store), Exit::Done);
+    assert_eq!(doctored(&desk, "one", 0)[3..6], of("b", "warning"));
+    let notes = doctored(&desk, "-", 0);
+    let note = |thread: &str| ("note".to_owned(), thread.to_owned(), "graph".to_owned());
+    assert_eq!(notes, ["a", "b", "c"].map(note));
+}
+
+#[test]
+fn another_version_of_a_graph_that_fits_is_a_warning() {
+    let desk = Desk::new();
+    program(&desk, "one", "run count --thread t").exits(0);
+    assert_eq!(doctored(&desk, "one", 0), []);
+    let graph = ("warning".to_owned(), "t".to_owned(), "graph".to_owned());
+    assert_eq!(doctored(&desk, "two", 0), [graph]);
 }
