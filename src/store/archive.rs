@@ -3,6 +3,7 @@
 //! In comes a thread of any store, out goes everything that another store needs to have it too.
 //! Nothing is interpreted: the records are the same, with their seqs, branches and epochs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -147,16 +148,11 @@ impl ThreadArchive {
         }
         Ok(())
     }
-
-    /// Where the log is whole from, and the older records.
-    pub(super) fn start(&self) -> (Seq, Vec<Seq>) {
-        start(&self.records)
-    }
 }
 
 /// The ids of the segments that records refer to, each once, in the order in which they do.
-pub fn segments_of(records: &[Stored]) -> Vec<[u8; 16]> {
-    let mut seen = std::collections::HashSet::new();
+fn segments_of(records: &[Stored]) -> Vec<[u8; 16]> {
+    let mut seen = HashSet::new();
     let mut ids = Vec::new();
     for stored in records {
         let Record::Base(base) = &*stored.record else {

@@ -10,6 +10,7 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+mod finding;
 mod frame;
 mod guard;
 mod kind;
@@ -25,9 +26,10 @@ mod sled;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
-pub use archive::{Extent, SegmentSize, ThreadArchive, segments_of};
+pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use finding::{Finding, Severity, Spot};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
@@ -44,4 +46,3 @@ pub use record::{
     StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
     StoredValue, TimerRecord,
 };
-pub use rules::{Finding, Severity, Spot};
