@@ -71,6 +71,12 @@ pub(super) enum What {
     Prune(OneThread),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
+    /// Write threads as lines of JSON, to keep them or to move them to another store
+    Export(ExportArgs),
+    /// Read threads that `export` wrote
+    Import(ImportArgs),
+    /// Check the store: every record, every reference, and whether the graphs still fit
+    Doctor(DoctorArgs),
     /// Write what a shell needs to complete the words of these commands
     Completions(CompletionsArgs),
     /// Kill a run, resume it, and prove that nothing was lost or done twice
@@ -207,6 +213,38 @@ pub(super) struct CopyArgs {
     pub(super) thread: ThreadId,
     /// The name of the copy
     pub(super) new: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The threads
+    #[arg(value_name = "THREAD", required_unless_present = "all")]
+    pub(super) threads: Vec<ThreadId>,
+    /// Every thread of the store
+    #[arg(long, conflicts_with = "threads")]
+    pub(super) all: bool,
+    /// Write to this file; it is replaced once the export is whole [default: the standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// A file that `export` wrote, or `-` for the standard input
+    pub(super) file: PathBuf,
+    /// Import under this name; only for a file with one thread
+    #[arg(long = "as", value_name = "THREAD")]
+    pub(super) new: Option<ThreadId>,
+    /// Leave threads as they are that the store has already
+    #[arg(long)]
+    pub(super) skip_existing: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Only this thread
+    #[arg(long, value_name = "THREAD")]
+    pub(super) thread: Option<ThreadId>,
 }
 
 #[derive(Debug, Args)]

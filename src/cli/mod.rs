@@ -73,19 +73,24 @@
 //! assert_eq!(exit, cli::Exit::Usage);
 //! ```
 
+mod archive;
 mod args;
 mod ask;
 mod data;
 mod demo;
 mod diff;
+mod doctor;
 mod drive;
 mod entry;
 mod exit;
+mod export;
+mod fit;
 mod flags;
 mod follow;
 mod form;
 mod graph;
 mod history;
+mod import;
 mod in_use;
 mod json;
 mod keep;

@@ -22,7 +22,10 @@ use super::exit::{Exit, Failure, is_full};
 use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::region::Above;
-use super::{demo, diff, drive, follow, graph, history, in_use, keep, list, look, picture, show};
+use super::{
+    demo, diff, doctor, drive, export, follow, graph, history, import, in_use, keep, list, look,
+    picture, show,
+};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreError};
 
@@ -121,6 +124,9 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
+            What::Export(args) => export::export(&mut shell, &args).await,
+            What::Import(args) => import::import(&mut shell, &args).await,
+            What::Doctor(args) => doctor::doctor(&mut shell, &args).await,
             What::Completions(args) => shell.completions(args.shell),
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }
@@ -218,6 +224,11 @@ impl Shell {
         }
     }
 
+    /// The program's name.
+    pub(super) fn program(&self) -> &str {
+        &self.program
+    }
+
     /// The command that takes a thread up.
     pub(super) fn resume(&self, thread: &ThreadId) -> String {
         self.on("resume", thread)
@@ -251,7 +262,8 @@ impl Shell {
         self.place() == Path::new("memory")
     }
 
-    fn place(&self) -> PathBuf {
+    /// The store's folder.
+    pub(super) fn place(&self) -> PathBuf {
         let named = self.globals.store.clone();
         let named = named.or_else(|| env::var_os("MILEPOST_STORE").map(PathBuf::from));
         let named = named.filter(|path| !path.as_os_str().is_empty());

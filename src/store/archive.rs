@@ -3,6 +3,7 @@
 //! In comes a thread of any store, out goes everything that another store needs to have it too.
 //! Nothing is interpreted: the records are the same, with their seqs, branches and epochs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -53,8 +54,13 @@ impl Extent {
 
     /// Puts runs in the order in which they are listed.
     pub(super) fn sort(runs: &mut [(RunId, RunRow)]) {
-        runs.sort_by(|(id, row), (other, than)| (row.input, id).cmp(&(than.input, other)));
+        runs.sort_by(|one, other| place(one).cmp(&place(other)));
     }
+}
+
+/// The place of a run among those of its thread.
+fn place((id, row): &(RunId, RunRow)) -> (Seq, &RunId) {
+    (row.input, id)
 }
 
 /// A whole thread.
@@ -123,24 +129,30 @@ impl ThreadArchive {
         for stored in &self.records {
             rules.see(stored);
         }
-        match rules.finish().into_iter().find(|found| found.is_error()) {
-            None => Ok(()),
-            Some(found) => Err(StoreError::Unsound {
+        let unsound = |found: String| {
+            Err(StoreError::Unsound {
                 thread: self.thread.clone(),
-                found: format!("{}: {}", found.place, found.what),
-            }),
+                found,
+            })
+        };
+        if let Some(found) = rules.finish().into_iter().find(|found| found.is_error()) {
+            return unsound(format!("{}: {}", found.place, found.what));
         }
-    }
-
-    /// Where the log is whole from, and the older records.
-    pub(super) fn start(&self) -> (Seq, Vec<Seq>) {
-        start(&self.records)
+        if !self.runs.is_sorted_by_key(place) {
+            return unsound("its runs are not in the order of their inputs".to_owned());
+        }
+        let ids = self.segments.iter().map(|(id, _)| *id);
+        if !ids.eq(segments_of(&self.records)) {
+            let what = "its segments are not in the order in which its bases refer to them";
+            return unsound(what.to_owned());
+        }
+        Ok(())
     }
 }
 
 /// The ids of the segments that records refer to, each once, in the order in which they do.
-pub fn segments_of(records: &[Stored]) -> Vec<[u8; 16]> {
-    let mut seen = std::collections::HashSet::new();
+fn segments_of(records: &[Stored]) -> Vec<[u8; 16]> {
+    let mut seen = HashSet::new();
     let mut ids = Vec::new();
     for stored in records {
         let Record::Base(base) = &*stored.record else {

@@ -5,8 +5,9 @@
 
 use super::archive::Extent;
 use super::contract::{CheckpointStore, Head, StoreError, Stored};
+use super::finding::{Finding, Severity, Spot};
 use super::retain::Survey;
-use super::rules::{Finding, RESTORE, Rules, Severity, Spot};
+use super::rules::{RESTORE, Rules};
 use crate::ids::{Seq, ThreadId};
 
 /// How many records are read at once.

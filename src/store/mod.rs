@@ -10,9 +10,11 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+mod finding;
 mod frame;
 mod guard;
 mod kind;
+mod line;
 mod memory;
 mod record;
 mod retain;
@@ -28,9 +30,10 @@ mod window;
 pub use self::sled::{SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
-pub use archive::{Extent, SegmentSize, ThreadArchive, segments_of};
+pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use finding::{Finding, Severity, Spot};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
@@ -38,6 +41,7 @@ pub use frame::{
 };
 pub use guard::segment_id;
 pub use kind::FrameKind;
+pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, ThreadLine};
 pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
@@ -46,4 +50,3 @@ pub use record::{
     StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
     StoredValue, TimerRecord,
 };
-pub use rules::{Finding, Severity, Spot};

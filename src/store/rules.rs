@@ -5,9 +5,9 @@
 //! no graph is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
 
 use super::contract::{Head, RunRow, Stored};
+use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
 use super::record::{BaseRecord, BaseValue, OutcomeRef, Record};
@@ -17,79 +17,6 @@ use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 pub(super) const RESTORE: &str = "copy the store's folder, then put back the last good copy or \
      import an export of this thread; or go on without it: delete it";
 const SHOW: &str = "look at it with `events`; it can be read and resumed";
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Severity {
-    /// Worth knowing.
-    Note,
-    /// Odd, but everything can be read.
-    Warning,
-    /// Damaged: something cannot be read or makes no sense.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
-
-/// Where in a thread something was found.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Spot {
-    /// The thread as a whole.
-    Thread,
-    /// The row that says how it stands.
-    Head,
-    /// A record.
-    Record(Seq),
-    /// A run row.
-    Run(RunId),
-    /// A segment.
-    Segment([u8; 16]),
-}
-
-impl fmt::Display for Spot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Thread => f.write_str("thread"),
-            Self::Head => f.write_str("head"),
-            Self::Record(seq) => write!(f, "record {seq}"),
-            Self::Run(run) => write!(f, "run {run}"),
-            Self::Segment(id) => write!(f, "segment {}", hex(id)),
-        }
-    }
-}
-
-/// Something that was found in a thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Finding {
-    /// How bad it is.
-    pub severity: Severity,
-    /// The thread.
-    pub thread: ThreadId,
-    /// Where in it.
-    pub place: Spot,
-    /// What is wrong, as a sentence without its end.
-    pub what: String,
-    /// What to do.
-    pub next: &'static str,
-}
-
-impl Finding {
-    /// Whether something is damaged.
-    pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
-    }
-}
 
 /// What is remembered of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -480,6 +407,10 @@ impl Rules {
         let Some(segments) = &self.segments else {
             return;
         };
+        // What cannot be read may be the one that refers to them.
+        if self.seen.values().any(|kind| *kind == Kind::Damaged) {
+            return;
+        }
         let unused: BTreeSet<_> = segments
             .iter()
             .filter(|(id, _)| !self.referred.contains(*id))
@@ -502,7 +433,7 @@ impl Rules {
         self.push(Severity::Warning, place, what, SHOW);
     }
 
-    pub(super) fn push(
+    fn push(
         &mut self,
         severity: Severity,
         place: Spot,

@@ -10,11 +10,15 @@ mod broken_cli;
 #[cfg(feature = "sled")]
 mod broken_runtime;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_archive;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_crash;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_doctor;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
@@ -71,6 +75,8 @@ mod state_data;
 mod state_merge;
 mod state_orders;
 mod state_reducers;
+#[cfg(feature = "sled")]
+mod store_archive;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;

@@ -299,6 +299,14 @@ const BREAKS: &[Break] = &[
         let twice = archive.runs[0].clone();
         archive.runs.push(twice);
     }),
+    ("runs in another order", |archive| archive.runs.swap(0, 1)),
+    ("segments in another order", |archive| {
+        archive.segments.swap(0, 1);
+    }),
+    ("a segment that nothing refers to", |archive| {
+        let odd = (segment_id(b"odd"), Arc::from(&b"odd"[..]));
+        archive.segments.push(odd);
+    }),
     ("a run that began nowhere", |archive| {
         archive.runs[0].1.input = Seq::new(99);
     }),

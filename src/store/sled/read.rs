@@ -143,7 +143,8 @@ impl View<'_> {
 
     /// What a thread has, without its records.
     pub(super) fn extent(self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        let Some(row) = self.standing(thread)? else {
+        // Whether the log ends there is seen when it is read.
+        let Some(row) = self.head_row(thread)? else {
             return Ok(None);
         };
         let key = ThreadKey::of(thread);

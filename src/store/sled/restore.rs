@@ -5,7 +5,7 @@
 
 use sled::Batch;
 
-use super::super::archive::ThreadArchive;
+use super::super::archive::{ThreadArchive, start};
 use super::super::contract::StoreError;
 use super::super::frame::{
     FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment,
@@ -43,7 +43,7 @@ fn rows(archive: &ThreadArchive) -> Result<Batch, FrameError> {
     };
     let head = encode_row(key, FrameHeader::row(FrameKind::Head), &head)?;
     put(Slot::head(key), head);
-    let (floor, older) = archive.start();
+    let (floor, older) = start(&archive.records);
     let start = StartRow {
         floor: floor.get(),
         older: older.into_iter().map(Seq::get).collect(),
