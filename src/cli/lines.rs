@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::out::one_line;
-use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId};
+use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId, Try};
 
 /// Makes lines of events, in their order.
 #[derive(Debug, Default)]
@@ -44,6 +44,7 @@ impl Lines {
                 run,
                 step,
                 takeover,
+                ..
             } => {
                 let after = match takeover {
                     0 => String::new(),
@@ -84,6 +85,7 @@ impl Lines {
                 task,
                 attempts,
                 error,
+                ..
             } => {
                 let tries = match attempts {
                     1 => String::new(),
@@ -92,7 +94,9 @@ impl Lines {
                 let ErrorText { class, message } = error;
                 format!("{}  failed{tries} ({class}): {message}", at(task))
             }
-            EventKind::Committed { step, edges, next } => {
+            EventKind::Committed {
+                step, edges, next, ..
+            } => {
                 let leads = leads(edges, next);
                 return match self.waiting.take() {
                     // What it leads to has the exit's name already.
@@ -196,6 +200,16 @@ pub(super) fn event_json(event: &Event) -> Value {
     let texts =
         |names: &[NodeName]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
     let error = |error: &ErrorText| json!({"class": error.class, "message": error.message});
+    let tries = |tries: &[Try]| -> Vec<Value> {
+        let one = |one: &Try| {
+            json!({
+                "started_ms": one.started_ms,
+                "micros": one.micros,
+                "error": one.error.as_ref().map(error),
+            })
+        };
+        tries.iter().map(one).collect()
+    };
     let edges = |edges: &[TakenEdge]| -> Vec<Value> {
         let edge = |edge: &TakenEdge| {
             json!({
@@ -211,6 +225,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::Started {
             thread,
             run,
+            at_ms,
             update,
             edges: taken,
             next,
@@ -219,6 +234,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({
                 "thread": thread.as_str(),
                 "run": run.as_str(),
+                "at_ms": at_ms,
                 "update": json::update(update),
                 "edges": edges(taken),
                 "next": texts(next),
@@ -227,6 +243,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::Resumed {
             thread,
             run,
+            at_ms,
             step,
             takeover,
         } => (
@@ -234,6 +251,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({
                 "thread": thread.as_str(),
                 "run": run.as_str(),
+                "at_ms": at_ms,
                 "step": step.get(),
                 "takeover": takeover,
             }),
@@ -264,6 +282,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             task: path,
             attempts,
             micros,
+            tries: all,
             exit,
             tolerated,
             update,
@@ -273,6 +292,7 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "task": task(path),
                 "attempts": attempts,
                 "micros": micros,
+                "tries": tries(all),
                 "exit": exit,
                 "tolerated": tolerated.as_ref().map(error),
                 "update": json::update(update),
@@ -281,26 +301,29 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::TaskFailed {
             task: path,
             attempts,
+            tries: all,
             error: why,
         } => (
             "task_failed",
-            json!({"task": task(path), "attempts": attempts, "error": error(why)}),
+            json!({"task": task(path), "attempts": attempts, "tries": tries(all), "error": error(why)}),
         ),
         EventKind::Committed {
             step,
+            at_ms,
             edges: taken,
             next,
         } => (
             "committed",
-            json!({"step": step.get(), "edges": edges(taken), "next": texts(next)}),
+            json!({"step": step.get(), "at_ms": at_ms, "edges": edges(taken), "next": texts(next)}),
         ),
         EventKind::Ended {
             status,
+            at_ms,
             step,
             error: why,
         } => (
             "ended",
-            json!({"status": status, "step": step.get(), "error": why.as_ref().map(error)}),
+            json!({"status": status, "at_ms": at_ms, "step": step.get(), "error": why.as_ref().map(error)}),
         ),
     };
     fields["type"] = json!(name);

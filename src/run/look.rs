@@ -59,16 +59,18 @@ pub async fn events(
                 add(record::started(
                     thread.clone(),
                     id,
+                    input.at_ms,
                     &input.update,
                     &input.edges,
                 ));
-                end(&mut add, input.step, input.status, None);
+                end(&mut add, input.step, input.status, input.at_ms, None);
             }
             Record::Started(started) => {
                 let Some(run) = run.clone() else { continue };
                 add(EventKind::Resumed {
                     thread: thread.clone(),
                     run,
+                    at_ms: started.at_ms,
                     step: Step::new(started.step.saturating_sub(1)),
                     takeover: started.takeover,
                 });
@@ -80,8 +82,8 @@ pub async fn events(
                         add(record::task_finished(outcome));
                     }
                 }
-                add(record::committed(commit.step, &commit.edges));
-                end(&mut add, commit.step, commit.status, None);
+                add(record::committed(commit.step, commit.at_ms, &commit.edges));
+                end(&mut add, commit.step, commit.status, commit.at_ms, None);
             }
             Record::Stopped(stopped) => {
                 for failed in &stopped.failed {
@@ -100,6 +102,7 @@ pub async fn events(
                         attempts: u32::try_from(failed.attempts.len())
                             .unwrap_or(u32::MAX)
                             .max(1),
+                        tries: failed.attempts.iter().map(record::tried).collect(),
                         error: record::error_text(error),
                     });
                 }
@@ -108,6 +111,7 @@ pub async fn events(
                     &mut add,
                     stopped.step.saturating_sub(1),
                     stopped.status,
+                    stopped.at_ms,
                     error,
                 );
             }
@@ -118,10 +122,17 @@ pub async fn events(
 }
 
 /// The event of a call's end, where a record says that it ended.
-fn end(add: &mut impl FnMut(EventKind), step: u64, status: Status, error: Option<ErrorText>) {
+fn end(
+    add: &mut impl FnMut(EventKind),
+    step: u64,
+    status: Status,
+    at_ms: u64,
+    error: Option<ErrorText>,
+) {
     if status != Status::Running {
         add(EventKind::Ended {
             status: status.to_string(),
+            at_ms,
             step: Step::new(step),
             error,
         });

@@ -251,12 +251,14 @@ fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
             1 => EventKind::TaskFailed {
                 task,
                 attempts: 2,
+                tries: Vec::new(),
                 error,
             },
             tolerated => EventKind::TaskFinished {
                 task,
                 attempts: 3,
                 micros: 12,
+                tries: Vec::new(),
                 exit: None,
                 tolerated: (tolerated == 2).then_some(error),
                 update: Vec::new(),
@@ -266,7 +268,15 @@ fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
     let edges = (0..view.edges.len()).filter(|place| !(seed as usize + place).is_multiple_of(3));
     let edges = edges.map(taken).collect();
     let (step, next) = (Step::new(1), Vec::new());
-    kinds.insert(kinds.len() / 2, EventKind::Committed { step, edges, next });
+    kinds.insert(
+        kinds.len() / 2,
+        EventKind::Committed {
+            step,
+            at_ms: 0,
+            edges,
+            next,
+        },
+    );
     let event = |kind| Event {
         epoch: Epoch::new(1),
         seq: None,
