@@ -63,6 +63,7 @@ pub(crate) fn node(name: &str, kind: NodeKind) -> NodeView {
         exits: Vec::new(),
         payload: None,
         policy: Policy::default(),
+        inner: None,
     }
 }
 
