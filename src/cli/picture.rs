@@ -120,14 +120,15 @@ fn flame(
     options.count_name = "µs".to_owned();
     options.name_type = "Node:".to_owned();
     options.deterministic = true;
-    options.colors = "blue".parse().unwrap_or_default();
+    options.colors = "aqua".parse().unwrap_or_default();
     let text = folded.to_string();
     let mut svg = Vec::new();
-    inferno::flamegraph::from_lines(&mut options, text.lines(), &mut svg)
-        .map_err(|why| Failure::new(
+    inferno::flamegraph::from_lines(&mut options, text.lines(), &mut svg).map_err(|why| {
+        Failure::new(
             Exit::Failed,
             format!("the flame graph could not be drawn: {why}"),
-        ))?;
+        )
+    })?;
     Ok(String::from_utf8_lossy(&svg).into_owned())
 }
 
@@ -140,9 +141,9 @@ fn put(shell: &mut Shell, args: &DotArgs, value: &Value) {
     shell.out.raw(value["text"].as_str().unwrap_or_default());
     let is_picture = matches!(args.format, Format::Svg | Format::Timeline | Format::Flame);
     if is_picture && std::io::stdout().is_terminal() {
-        shell
-            .out
-            .hint("milepost: this is a picture for a browser: write it to a file with `> picture.svg`");
+        shell.out.hint(
+            "milepost: this is a picture for a browser: write it to a file with `> picture.svg`",
+        );
     }
 }
 

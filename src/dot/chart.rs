@@ -53,9 +53,13 @@ impl fmt::Display for Timeline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tracks = self.tracks();
         let names = tracks.iter().flat_map(|track| &track.lines);
-        let widest = names.map(|name| measure::width(name, NAME)).fold(0.0, f64::max);
+        let widest = names
+            .map(|name| measure::width(name, NAME))
+            .fold(0.0, f64::max);
         let scale = self.scale(MARGIN + widest + 12.0);
-        let notes = tracks.iter().map(|track| measure::width(&track.left, SMALL));
+        let notes = tracks
+            .iter()
+            .map(|track| measure::width(&track.left, SMALL));
         let width = scale.right + notes.fold(0.0, f64::max) + 8.0 + MARGIN;
         let bottom = tracks.last().map_or(HEAD, |last| last.top + last.height);
         let caption = [self.overlay.to_string()];
@@ -70,7 +74,14 @@ impl fmt::Display for Timeline<'_> {
             let x = scale.lefts[before + 1] - CUT / 2.0;
             let later = time(((pair[1].from - pair[0].to).max(0.0) * 1000.0) as u64);
             let lines = ["later".to_owned(), later];
-            text(f, &lines, (x, HEAD - 28.0), 9.0, "text-anchor=\"middle\"", LINE)?;
+            text(
+                f,
+                &lines,
+                (x, HEAD - 28.0),
+                9.0,
+                "text-anchor=\"middle\"",
+                LINE,
+            )?;
             let (x, top, bottom) = (N(x), N(HEAD), N(bottom));
             writeln!(
                 f,
@@ -273,8 +284,10 @@ fn write_task(
 ) -> fmt::Result {
     let plain = look(track.kind);
     let failed = marked(plain, Mark::Failed);
+    let level = task.path.task();
+    let name = format!("{}:{}[{}]", stage.step, level.node, level.index);
     writeln!(f, "<g class=\"task\">")?;
-    writeln!(f, "<title>{}</title>", XmlText(&task.path.to_string()))?;
+    writeln!(f, "<title>{}</title>", XmlText(&name))?;
     writeln!(f, "<desc>{}</desc>", XmlText(&told(task, stage, track)))?;
     let wait = |f: &mut fmt::Formatter<'_>, from: f64, to: f64, dashes: &str| {
         let (from, to) = (x(from), x(to));
@@ -291,7 +304,11 @@ fn write_task(
     let mut since = stage.from;
     for (number, one) in task.tries.iter().enumerate() {
         let (from, to) = (one.started_ms as f64, end(one));
-        let dashes = if number == 0 { "" } else { " stroke-dasharray=\"4 3\"" };
+        let dashes = if number == 0 {
+            ""
+        } else {
+            " stroke-dasharray=\"4 3\""
+        };
         wait(f, since, from, dashes)?;
         since = to;
     }
@@ -309,7 +326,7 @@ fn write_task(
             look.fill, look.border
         )?;
         let label = match (task.path.task().index, number) {
-            (0, 0) => String::new(),
+            (_, 0) if track.lanes == 1 => String::new(),
             (index, 0) => format!("[{index}]"),
             (_, number) => format!("try {}", number + 1),
         };
@@ -340,7 +357,10 @@ fn told(task: &Task, stage: &Stage, track: &Track<'_>) -> String {
         let took = time(one.micros);
         told.push(match &one.error {
             Some(ErrorText { class, message }) => {
-                format!("try {} failed after {took} ({class}): {message}", number + 1)
+                format!(
+                    "try {} failed after {took} ({class}): {message}",
+                    number + 1
+                )
             }
             None => format!("try {} took {took}", number + 1),
         });
@@ -353,7 +373,11 @@ fn told(task: &Task, stage: &Stage, track: &Track<'_>) -> String {
     });
     let waited = stage.to - since;
     if stage.closed && !task.tries.is_empty() && waited >= 1.0 {
-        told.push(format!("waited {} for the others of its superstep", for_people(waited)));
+        let what = match stage.tasks.len() {
+            1 => "to be recorded",
+            _ => "for the others of its superstep",
+        };
+        told.push(format!("waited {} {what}", for_people(waited)));
     }
     told.join("; ")
 }

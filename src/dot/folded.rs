@@ -13,10 +13,10 @@ use crate::graph::GraphView;
 /// Waiting counts as nothing.
 ///
 /// ```text
-/// research;analyse;try 1 23841
-/// research;analyse;try 1 failed (transient) 1030
-/// research;analyse;try 2 20015
-/// research;report;try 1 9120
+/// research;analyse;try 1: done 23841
+/// research;analyse;try 1: failed (transient) 1030
+/// research;analyse;try 2: done 20015
+/// research;report;try 1: done 9120
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded {
@@ -35,10 +35,11 @@ impl Folded {
                 continue;
             };
             let node = frame(task.task().node.as_str());
+            // A frame must not end in a number: some readers take two for a comparison.
             for (number, Try { micros, error, .. }) in tries.iter().enumerate() {
                 let name = match error {
-                    Some(error) => format!("try {} failed ({})", number + 1, error.class),
-                    None => format!("try {}", number + 1),
+                    Some(error) => format!("try {}: failed ({})", number + 1, error.class),
+                    None => format!("try {}: done", number + 1),
                 };
                 let sum: &mut u64 = stacks.entry((node.clone(), frame(&name))).or_default();
                 *sum = sum.saturating_add(*micros);

@@ -26,7 +26,10 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
 
 /// The width and height of lines of text.
 pub(super) fn size(lines: &[String], size: f64) -> (f64, f64) {
-    let width = lines.iter().map(|line| width(line, size)).fold(0.0, f64::max);
+    let width = lines
+        .iter()
+        .map(|line| width(line, size))
+        .fold(0.0, f64::max);
     (width, lines.len() as f64 * size * LINE_HEIGHT)
 }
 

@@ -84,7 +84,12 @@ fn write_graph(
         let text = spot.text();
         match spot.inner() {
             Some((inner, prefix)) => {
-                writeln!(f, "{indent}subgraph {}[\"{}\"]", spot.id, MermaidText(&text))?;
+                writeln!(
+                    f,
+                    "{indent}subgraph {}[\"{}\"]",
+                    spot.id,
+                    MermaidText(&text)
+                )?;
                 write_graph(f, &inner, &prefix, &format!("{indent}  "), styles)?;
                 writeln!(f, "{indent}end")?;
                 // A frame has no text of its own on it, and what is inside is to be seen.
@@ -94,13 +99,18 @@ fn write_graph(
                     (false, Some(mark)) => mark.width,
                     (false, None) => "1.4",
                 };
-                let style = format!("fill:none,stroke:{border},color:{border},stroke-width:{width}px");
+                let style =
+                    format!("fill:none,stroke:{border},color:{border},stroke-width:{width}px");
                 writeln!(styles.nodes, "  style {} {style}", spot.id)?;
             }
             None => {
                 let (open, close) = spot.look.shape.mermaid();
                 let (id, class) = (&spot.id, Class(spot.look));
-                writeln!(f, "{indent}{id}{open}\"{}\"{close}:::{class}", MermaidText(&text))?;
+                writeln!(
+                    f,
+                    "{indent}{id}{open}\"{}\"{close}:::{class}",
+                    MermaidText(&text)
+                )?;
                 styles.node(spot)?;
             }
         }
@@ -135,7 +145,9 @@ impl Styles {
             // In one order, whatever the graph begins with.
             self.looks.sort_by_key(|look| {
                 let kind = KINDS.iter().position(|kind| kind.name() == look.class);
-                kind.map_or(if look.class == START.class { 0 } else { 99 }, |kind| kind + 1)
+                kind.map_or(if look.class == START.class { 0 } else { 99 }, |kind| {
+                    kind + 1
+                })
             });
         }
         let mut styles = Vec::new();

@@ -58,7 +58,9 @@ impl Shape {
         };
         let double = if double { 2.0 * DOUBLE } else { 0.0 };
         let span = 12.0 * wires.saturating_sub(1).min(24) as f64;
-        let width = (width + 22.0 + wide + double).max(span + 2.0 * CUT + 8.0).max(62.0);
+        let width = (width + 22.0 + wide + double)
+            .max(span + 2.0 * CUT + 8.0)
+            .max(62.0);
         let height = (height + 14.0 + high + double).max(34.0);
         let (inset, rim) = match self {
             Shape::Hexagon => (CUT, Rim::Point(CUT)),
@@ -162,9 +164,7 @@ impl Shape {
                 (right, bottom),
                 (left + TAB, bottom),
             ]),
-            Shape::Box => {
-                polygon(&[(left, top), (right, top), (right, bottom), (left, bottom)])
-            }
+            Shape::Box => polygon(&[(left, top), (right, top), (right, bottom), (left, bottom)]),
         }
     }
 

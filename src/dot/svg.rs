@@ -170,32 +170,25 @@ impl<'g> Placed<'g> {
         let lines = scene.lines();
         let inner: Vec<_> = spots
             .iter()
-            .map(|spot| spot.inner().map(|(scene, prefix)| Placed::new(&scene, &prefix)))
+            .map(|spot| {
+                spot.inner()
+                    .map(|(scene, prefix)| Placed::new(&scene, &prefix))
+            })
             .collect();
         let texts: Vec<_> = spots
             .iter()
-            .map(|spot| (measure::wrap(spot.name, NAME, NAME_WIDTH), spot.facts.clone()))
+            .map(|spot| {
+                (
+                    measure::wrap(spot.name, NAME, NAME_WIDTH),
+                    spot.facts.clone(),
+                )
+            })
             .collect();
         let mut ends = vec![[0usize; 2]; spots.len()];
         for line in &lines {
             ends[line.from][0] += 1;
             ends[line.to][1] += 1;
         }
-        let nodes: Vec<Node> = (0..spots.len())
-            .map(|place| {
-                let wires = ends[place][0].max(ends[place][1]);
-                let own = lines.iter().filter(|line| line.from == place && line.to == place);
-                let size = text_size(&texts[place]);
-                let double = spots[place].is_worker();
-                let mut node = match &inner[place] {
-                    Some(inner) => frame(size, &inner.layout),
-                    None => spots[place].look.shape.around(size, double, wires),
-                };
-                // Each loop of a node with itself has a part of the side.
-                node.height = node.height.max(own.map(|line| 16.0 + 14.0 * f64::from(u8::from(!line.label.is_empty()))).sum());
-                node
-            })
-            .collect();
         let labels: Vec<Vec<String>> = lines
             .iter()
             .map(|line| match line.label.as_str() {
@@ -210,6 +203,23 @@ impl<'g> Placed<'g> {
                 from: line.from,
                 to: line.to,
                 label: (!label.is_empty()).then(|| measure::size(label, LABEL)),
+            })
+            .collect();
+        let nodes: Vec<Node> = (0..spots.len())
+            .map(|place| {
+                let most = ends[place][0].max(ends[place][1]);
+                let size = text_size(&texts[place]);
+                let double = spots[place].is_worker();
+                let mut node = match &inner[place] {
+                    Some(inner) => frame(size, &inner.layout),
+                    None => spots[place].look.shape.around(size, double, most),
+                };
+                // Each loop of a node with itself has a part of the side.
+                let own = wires
+                    .iter()
+                    .filter(|wire| wire.from == place && wire.to == place);
+                node.height = node.height.max(own.map(Wire::slot).sum());
+                node
             })
             .collect();
         let layout = layout(&nodes, &wires);
@@ -238,7 +248,11 @@ impl<'g> Placed<'g> {
         let (spot, node) = (&self.spots[place], &self.nodes[place]);
         let At { x, y } = self.layout.nodes[place];
         let look = &spot.look;
-        let class = if self.inner[place].is_some() { "cluster" } else { "node" };
+        let class = if self.inner[place].is_some() {
+            "cluster"
+        } else {
+            "node"
+        };
         writeln!(f, "<g id=\"{}\" class=\"{class} {}\">", spot.id, look.class)?;
         writeln!(f, "<title>{}</title>", XmlText(spot.name))?;
         if let Some(about) = about(spot) {
@@ -249,7 +263,10 @@ impl<'g> Placed<'g> {
         let (names, facts) = &self.texts[place];
         if let Some(inner) = &self.inner[place] {
             let (left, top) = (x - node.width / 2.0, y - node.height / 2.0);
-            for inset in [0.0, DOUBLE].into_iter().take(1 + usize::from(spot.is_worker())) {
+            for inset in [0.0, DOUBLE]
+                .into_iter()
+                .take(1 + usize::from(spot.is_worker()))
+            {
                 let (width, height) = (node.width - 2.0 * inset, node.height - 2.0 * inset);
                 let (x, y, rx) = (N(left + inset), N(top + inset), N(10.0 - inset));
                 let (width, height) = (N(width), N(height));
@@ -301,7 +318,10 @@ impl<'g> Placed<'g> {
         let is_fan_out = line.edge.payload.is_some();
         let color = if line.taken { TAKEN } else { LINE };
         let (from_id, to_id) = (&from.id, &to.id);
-        writeln!(f, "<g class=\"edge\" data-from=\"{from_id}\" data-to=\"{to_id}\">")?;
+        writeln!(
+            f,
+            "<g class=\"edge\" data-from=\"{from_id}\" data-to=\"{to_id}\">"
+        )?;
         let (from, to) = (XmlText(from.name), XmlText(to.name));
         writeln!(f, "<title>{from} → {to}</title>")?;
         if !line.label.is_empty() {

@@ -101,9 +101,7 @@ impl Layers {
     /// An item where a wire passes a layer, with its label where it is to stand there.
     fn pass(&mut self, wire: &Wire, layer: usize, labelled: bool) -> usize {
         match wire.label.filter(|_| labelled) {
-            Some((width, height)) => {
-                self.add(What::Label, layer, (BESIDE, BESIDE + width, height))
-            }
+            Some((width, height)) => self.add(What::Label, layer, (BESIDE, BESIDE + width, height)),
             None => self.add(What::Bend, layer, (1.0, 1.0, 0.0)),
         }
     }
@@ -147,7 +145,9 @@ impl Layers {
 
 /// How far the loops of a node with itself, and their labels, reach to its right.
 fn loops(wires: &[Wire], node: usize) -> f64 {
-    let own = wires.iter().filter(|wire| wire.from == node && wire.to == node);
+    let own = wires
+        .iter()
+        .filter(|wire| wire.from == node && wire.to == node);
     let reach = |wire: &Wire| LOOP + wire.label.map_or(0.0, |(width, _)| BESIDE + width);
     own.map(reach).fold(0.0, f64::max)
 }

@@ -60,6 +60,13 @@ pub(super) struct Wire {
     pub(super) label: Option<(f64, f64)>,
 }
 
+impl Wire {
+    /// How much of the side of a node a loop of this wire takes.
+    pub(super) fn slot(&self) -> f64 {
+        self.label.map_or(16.0, |(_, height)| height + 6.0)
+    }
+}
+
 /// A point of the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct At {

@@ -1,37 +1,98 @@
 //! The order of the items in each layer: few wires cross.
 
-use super::layers::Layers;
+use std::ops::Range;
+
+use super::layers::{Layers, What};
 
 /// How often the layers are gone through; more changes little.
 const SWEEPS: usize = 24;
 
+/// How many wires are tried against each other; with more it would take too long.
+const PAIRS: usize = 160;
+
 /// Orders every row.
 pub(super) fn order(layers: &mut Layers) {
-    begin(layers);
     let mut best = layers.rows.clone();
-    let mut fewest = crossings(layers);
-    let mut idle = 0;
-    for sweep in 0..SWEEPS {
-        if fewest == 0 || idle == 6 {
-            break;
-        }
-        let down = sweep % 2 == 0;
-        by_median(layers, down);
-        swap_neighbours(layers);
-        let count = crossings(layers);
-        idle += 1;
-        if count < fewest {
-            (fewest, idle) = (count, 0);
-            best.clone_from(&layers.rows);
+    let mut fewest = usize::MAX;
+    for mirrored in [false, true] {
+        begin(layers, mirrored);
+        let mut idle = 0;
+        for sweep in 0..SWEEPS {
+            let count = crossings(layers, 0..layers.rows.len());
+            idle += 1;
+            if count < fewest {
+                (fewest, idle) = (count, 0);
+                best.clone_from(&layers.rows);
+            }
+            if fewest == 0 || idle == 6 {
+                break;
+            }
+            by_median(layers, sweep % 2 == 0);
+            swap_neighbours(layers);
         }
     }
     for (layer, row) in best.into_iter().enumerate() {
         layers.set_row(layer, row);
     }
+    swap_wires(layers);
+}
+
+/// Swaps two wires in all layers that both pass, where that makes fewer crossings: one row at a
+/// time it would first make more.
+fn swap_wires(layers: &mut Layers) {
+    let chains = layers.chains.clone();
+    if chains.len() > PAIRS {
+        return;
+    }
+    for _ in 0..4 {
+        let mut better = false;
+        for (place, one) in chains.iter().enumerate() {
+            for other in &chains[place + 1..] {
+                better |= swap_if_better(layers, one, other);
+            }
+        }
+        if !better {
+            break;
+        }
+    }
+}
+
+fn swap_if_better(layers: &mut Layers, one: &[usize], other: &[usize]) -> bool {
+    let passes = |item: &&usize| layers.items[**item].what != What::Node;
+    let mut pairs = Vec::new();
+    for item in one.iter().filter(passes) {
+        let layer = layers.items[*item].layer;
+        let here = |other: &&usize| layers.items[**other].layer == layer;
+        // A wire that climbs is in one layer with its turns and its columns at most once each.
+        if let Some(other) = other.iter().filter(passes).find(here) {
+            pairs.push((*item, *other));
+        }
+    }
+    let layer = |pair: &(usize, usize)| layers.items[pair.0].layer;
+    let (Some(first), Some(last)) = (pairs.iter().map(layer).min(), pairs.iter().map(layer).max())
+    else {
+        return false;
+    };
+    let range = first..(last + 2).min(layers.rows.len());
+    let before = crossings(layers, range.clone());
+    let swap = |layers: &mut Layers| {
+        for &(one, other) in &pairs {
+            let layer = layers.items[one].layer;
+            let (at, to) = (layers.spot[one], layers.spot[other]);
+            layers.rows[layer].swap(at, to);
+            (layers.spot[one], layers.spot[other]) = (to, at);
+        }
+    };
+    swap(layers);
+    let better = crossings(layers, range) < before;
+    if !better {
+        swap(layers);
+    }
+    better
 }
 
 /// The order in which a walk meets the items: what hangs together begins side by side.
-fn begin(layers: &mut Layers) {
+fn begin(layers: &mut Layers, mirrored: bool) {
     let mut rows = vec![Vec::new(); layers.rows.len()];
     let mut seen = vec![false; layers.items.len()];
     let roots: Vec<usize> = layers.rows.iter().flatten().copied().collect();
@@ -46,7 +107,10 @@ fn begin(layers: &mut Layers) {
             walk.extend(layers.down[item].iter().rev());
         }
     }
-    for (layer, row) in rows.into_iter().enumerate() {
+    for (layer, mut row) in rows.into_iter().enumerate() {
+        if mirrored {
+            row.reverse();
+        }
         layers.set_row(layer, row);
     }
 }
@@ -139,10 +203,11 @@ fn crossed(layers: &Layers, left: usize, right: usize) -> usize {
     count(&layers.up) + count(&layers.down)
 }
 
-/// How many links cross in all.
-fn crossings(layers: &Layers) -> usize {
+/// How many links cross that lead down to one of these layers.
+fn crossings(layers: &Layers, range: Range<usize>) -> usize {
     let mut count = 0;
-    for (layer, row) in layers.rows.iter().enumerate().skip(1) {
+    for layer in range.start.max(1)..range.end {
+        let row = &layers.rows[layer];
         // For each link, those that begin before it and end behind it: counted by a tree of sums.
         let width = layers.rows[layer - 1].len();
         let mut sums = vec![0usize; width + 1];

@@ -74,8 +74,13 @@ fn align(
             for middle in [last / 2, last.div_ceil(2)] {
                 let other = linked[middle];
                 let spot = layers.spot[other];
-                let is_free = used.is_none_or(|used| if from_right { spot < used } else { spot > used });
-                let pair = if from_below { (item, other) } else { (other, item) };
+                let is_free =
+                    used.is_none_or(|used| if from_right { spot < used } else { spot > used });
+                let pair = if from_below {
+                    (item, other)
+                } else {
+                    (other, item)
+                };
                 if is_free && !conflicts.contains(&pair) {
                     root[item] = root[other];
                     used = Some(spot);
@@ -158,7 +163,11 @@ fn balance(layers: &Layers, four: &[Vec<f64>]) -> Vec<f64> {
         .map(|(place, xs)| {
             let own = ends(xs);
             // The odd ones are aligned from the right.
-            if place % 2 == 0 { left - own.0 } else { right - own.1 }
+            if place % 2 == 0 {
+                left - own.0
+            } else {
+                right - own.1
+            }
         })
         .collect();
     let middle = |item: usize| {

@@ -58,9 +58,9 @@ pub(super) fn route(nodes: &[Node], wires: &[Wire], layers: &Layers, xs: Vec<f64
     for (place, wire) in wires.iter().enumerate() {
         routes.push(if wire.from == wire.to {
             let own = |other: &&Wire| other.from == wire.from && other.to == wire.to;
-            let (all, before) = (wires.iter().filter(own), wires[..place].iter().filter(own));
-            let slot = (before.count(), all.count());
-            around(&nodes[wire.from], wire, slot, middles[wire.from])
+            let slots = |wires: &[Wire]| wires.iter().filter(own).map(Wire::slot).sum::<f64>();
+            let (above, all) = (slots(&wires[..place]), slots(wires));
+            around(&nodes[wire.from], wire, (above, all), middles[wire.from])
         } else {
             let wire = (&layers.chains[place][..], &lines[place][..], turns[place]);
             way(nodes, &middles, layers, wire, &bands)
@@ -98,10 +98,12 @@ fn ports(nodes: &[Node], layers: &Layers, xs: &[f64]) -> Vec<(f64, f64)> {
     }
     for (node, size) in nodes.iter().enumerate() {
         for (ends, is_below) in [(&mut below[node], true), (&mut above[node], false)] {
-            ends.sort_by(|(one, (side, key), _), (other, (other_side, other_key), _)| {
-                let keys = key.total_cmp(other_key);
-                side.cmp(other_side).then(keys).then(one.cmp(other))
-            });
+            ends.sort_by(
+                |(one, (side, key), _), (other, (other_side, other_key), _)| {
+                    let keys = key.total_cmp(other_key);
+                    side.cmp(other_side).then(keys).then(one.cmp(other))
+                },
+            );
             let wanted: Vec<f64> = ends.iter().map(|&(.., line)| line).collect();
             let spread = spread(&wanted, xs[node], size.ports);
             for (&(wire, ..), x) in ends.iter().zip(spread) {
@@ -154,7 +156,8 @@ fn turns(layers: &Layers, lines: &[Vec<f64>]) -> Vec<(f64, f64)> {
             for (node, column, is_below) in [(0, 2, true), (last, last - 2, false)] {
                 let (one, other) = (line[node], line[column]);
                 let gap = gaps.entry((layers.items[chain[node]].layer, is_below));
-                gap.or_default().push((one.min(other), one.max(other), wire));
+                gap.or_default()
+                    .push((one.min(other), one.max(other), wire));
             }
         }
     }
@@ -165,7 +168,9 @@ fn turns(layers: &Layers, lines: &[Vec<f64>]) -> Vec<(f64, f64)> {
         });
         let mut placed: Vec<(f64, f64, u32)> = Vec::new();
         for (left, right, wire) in turns {
-            let inside = placed.iter().filter(|turn| turn.0 <= right && left <= turn.1);
+            let inside = placed
+                .iter()
+                .filter(|turn| turn.0 <= right && left <= turn.1);
             let level = inside.map(|turn| turn.2 + 1).max().unwrap_or(0);
             placed.push((left, right, level));
             let depth = TURN + DEEPER * f64::from(level);
@@ -180,11 +185,7 @@ fn turns(layers: &Layers, lines: &[Vec<f64>]) -> Vec<(f64, f64)> {
 }
 
 /// The bands from top to bottom, and the lower end of all.
-fn bands(
-    layers: &Layers,
-    lines: &[Vec<f64>],
-    turns: &[(f64, f64)],
-) -> (Vec<Option<Band>>, f64) {
+fn bands(layers: &Layers, lines: &[Vec<f64>], turns: &[(f64, f64)]) -> (Vec<Option<Band>>, f64) {
     let count = layers.rows.len();
     let mut heights: Vec<Option<f64>> = vec![None; count];
     for item in &layers.items {
@@ -213,7 +214,9 @@ fn bands(
             above[last] = above[last].max(turn.1);
         }
     }
-    let used: Vec<usize> = (0..count).filter(|&layer| heights[layer].is_some()).collect();
+    let used: Vec<usize> = (0..count)
+        .filter(|&layer| heights[layer].is_some())
+        .collect();
     let mut bands = vec![None; count];
     let mut y = MARGIN;
     if let Some(&first) = used.first()
@@ -254,7 +257,8 @@ fn way(
         let Some(band) = bands[item_here.layer] else {
             continue;
         };
-        let side = |side: f64| middles[item].y + side * rim(&nodes[item], x - middles[item].x, side);
+        let side =
+            |side: f64| middles[item].y + side * rim(&nodes[item], x - middles[item].x, side);
         let (from, to) = match item_here.what {
             What::Turn => continue,
             What::Node if place == 0 => (side(1.0), band.bottom),
@@ -323,10 +327,11 @@ fn turn(leave: At, reach: At, depth: f64) -> Part {
     Part::Curve(At { x: leave.x, y }, At { x: reach.x, y }, reach)
 }
 
-/// A loop at the right side of a node: one of so many, each with a part of the side for itself.
-fn around(node: &Node, wire: &Wire, (slot, slots): (usize, usize), middle: At) -> Route {
-    let height = node.height / slots as f64;
-    let y = middle.y - node.height / 2.0 + height * (slot as f64 + 0.5);
+/// A loop at the right side of a node: below others of a height together, of all such a height.
+fn around(node: &Node, wire: &Wire, (above, all): (f64, f64), middle: At) -> Route {
+    let scale = node.height / all;
+    let height = wire.slot() * scale;
+    let y = middle.y - node.height / 2.0 + above * scale + height / 2.0;
     let side = |y: f64| middle.x + node.width / 2.0 - node.notch(y - middle.y);
     let high = (height * 0.22).min(14.0);
     let (upper, lower) = (y - high, y + high);
@@ -336,17 +341,20 @@ fn around(node: &Node, wire: &Wire, (slot, slots): (usize, usize), middle: At) -
             x: side(upper),
             y: upper,
         },
-        parts: vec![Part::Curve(
-            At { x: reach, y: upper },
-            At { x: reach, y: lower },
-            At {
-                x: side(lower) + ARROW,
-                y: lower,
-            },
-        ), Part::Line(At {
+        parts: vec![
+            Part::Curve(
+                At { x: reach, y: upper },
+                At { x: reach, y: lower },
+                At {
+                    x: side(lower) + ARROW,
+                    y: lower,
+                },
+            ),
+            Part::Line(At {
                 x: side(lower),
                 y: lower,
-            })],
+            }),
+        ],
         label: wire.label.map(|(_, height)| At {
             x: middle.x + node.width / 2.0 + LOOP + BESIDE,
             y: y - height / 2.0,
