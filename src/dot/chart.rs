@@ -108,7 +108,7 @@ impl Timeline<'_> {
                 name: node.name.as_str(),
                 lines: measure::wrap(node.name.as_str(), NAME, 180.0),
                 kind: node.kind,
-                concurrency: node.policy.concurrency.map(usize::from),
+                concurrency: node.policy.concurrency,
                 left: left(run, ended),
                 lanes: usize::from(run.open > 0),
                 top: 0.0,

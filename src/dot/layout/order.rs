@@ -1,14 +1,18 @@
 //! The order of the items in each layer: few wires cross.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::layers::{Layers, What};
 
-/// How often the layers are gone through; more changes little.
-const SWEEPS: usize = 24;
+/// How often the layers are gone through; more changes little. Layers of very many items are gone
+/// through less often, so that a picture nobody can read is not waited for.
+fn sweeps(layers: &Layers) -> usize {
+    (60_000 / layers.items.len().max(1)).clamp(2, 24)
+}
 
-/// How many wires are tried against each other; with more it would take too long.
-const PAIRS: usize = 160;
+/// How many links may be looked at to swap whole wires: enough for a picture of some forty nodes.
+const EFFORT: usize = 2_000_000;
 
 /// Orders every row.
 pub(super) fn order(layers: &mut Layers) {
@@ -17,7 +21,7 @@ pub(super) fn order(layers: &mut Layers) {
     for mirrored in [false, true] {
         begin(layers, mirrored);
         let mut idle = 0;
-        for sweep in 0..SWEEPS {
+        for sweep in 0..sweeps(layers) {
             let count = crossings(layers, 0..layers.rows.len());
             idle += 1;
             if count < fewest {
@@ -41,14 +45,15 @@ pub(super) fn order(layers: &mut Layers) {
 /// time it would first make more.
 fn swap_wires(layers: &mut Layers) {
     let chains = layers.chains.clone();
-    if chains.len() > PAIRS {
-        return;
-    }
+    let mut effort = EFFORT;
     for _ in 0..4 {
         let mut better = false;
         for (place, one) in chains.iter().enumerate() {
             for other in &chains[place + 1..] {
-                better |= swap_if_better(layers, one, other);
+                better |= swap_if_better(layers, one, other, &mut effort);
+                if effort == 0 {
+                    return;
+                }
             }
         }
         if !better {
@@ -57,23 +62,25 @@ fn swap_wires(layers: &mut Layers) {
     }
 }
 
-fn swap_if_better(layers: &mut Layers, one: &[usize], other: &[usize]) -> bool {
+fn swap_if_better(layers: &mut Layers, one: &[usize], other: &[usize], effort: &mut usize) -> bool {
     let passes = |item: &&usize| layers.items[**item].what != What::Node;
-    let mut pairs = Vec::new();
-    for item in one.iter().filter(passes) {
-        let layer = layers.items[*item].layer;
-        let here = |other: &&usize| layers.items[**other].layer == layer;
-        // A wire that climbs is in one layer with its turns and its columns at most once each.
-        if let Some(other) = other.iter().filter(passes).find(here) {
-            pairs.push((*item, *other));
-        }
+    let mut there: BTreeMap<usize, usize> = BTreeMap::new();
+    for item in other.iter().filter(passes) {
+        there.entry(layers.items[*item].layer).or_insert(*item);
     }
+    let pairs: Vec<(usize, usize)> = one
+        .iter()
+        .filter(passes)
+        .filter_map(|item| Some((*item, *there.get(&layers.items[*item].layer)?)))
+        .collect();
     let layer = |pair: &(usize, usize)| layers.items[pair.0].layer;
     let (Some(first), Some(last)) = (pairs.iter().map(layer).min(), pairs.iter().map(layer).max())
     else {
         return false;
     };
     let range = first..(last + 2).min(layers.rows.len());
+    let links: usize = range.clone().map(|layer| layers.rows[layer].len()).sum();
+    *effort = effort.saturating_sub(2 * links + one.len() + other.len() + 16);
     let before = crossings(layers, range.clone());
     let swap = |layers: &mut Layers| {
         for &(one, other) in &pairs {
@@ -171,7 +178,7 @@ fn median(mut spots: Vec<usize>) -> Option<f64> {
 
 /// Swaps neighbours as long as that makes fewer crossings.
 fn swap_neighbours(layers: &mut Layers) {
-    for _ in 0..8 {
+    for _ in 0..sweeps(layers).min(8) {
         let mut better = false;
         for layer in 0..layers.rows.len() {
             for at in 1..layers.rows[layer].len() {

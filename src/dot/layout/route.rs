@@ -144,12 +144,15 @@ fn spread(wanted: &[f64], middle: f64, reach: f64) -> Vec<f64> {
         .collect()
 }
 
+/// The ends of a turn, from left to right, and its wire.
+type Turn = (f64, f64, usize);
+
 /// How deep each climbing wire turns below its first node and above its last: deeper than those
 /// that turn inside of its turn.
 fn turns(layers: &Layers, lines: &[Vec<f64>]) -> Vec<(f64, f64)> {
     let mut depths = vec![(0.0, 0.0); layers.chains.len()];
     // Per gap the turns there: their ends and their wires.
-    let mut gaps: BTreeMap<(usize, bool), Vec<(f64, f64, usize)>> = BTreeMap::new();
+    let mut gaps: BTreeMap<(usize, bool), Vec<Turn>> = BTreeMap::new();
     for (wire, (chain, line)) in layers.chains.iter().zip(lines).enumerate() {
         if climbs(layers, chain) {
             let last = chain.len() - 1;

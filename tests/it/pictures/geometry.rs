@@ -9,14 +9,14 @@ use super::graphs::{QUOTING, edge, every_kind, nested, node, row, view, web};
 use super::svg::children;
 
 #[derive(Clone, Copy, Debug)]
-struct Box {
+struct Area {
     left: f64,
     top: f64,
     right: f64,
     bottom: f64,
 }
 
-impl Box {
+impl Area {
     fn around(points: &[(f64, f64)]) -> Self {
         let xs = points.iter().map(|point| point.0);
         let ys = points.iter().map(|point| point.1);
@@ -28,7 +28,7 @@ impl Box {
         }
     }
 
-    fn meets(&self, other: &Box) -> bool {
+    fn meets(&self, other: &Area) -> bool {
         // Numbers are rounded to a tenth.
         let inside = |one: f64, other: f64| one + 0.2 < other;
         inside(self.left, other.right)
@@ -42,12 +42,20 @@ impl Box {
     }
 }
 
+#[derive(Debug)]
+struct Edge {
+    from: String,
+    to: String,
+    points: Vec<(f64, f64)>,
+    label: Option<Area>,
+}
+
 /// A picture as places: nodes by id, edges with their ends, points and label.
 #[derive(Debug, Default)]
 struct Places {
     size: (f64, f64),
-    nodes: Vec<(String, Box)>,
-    edges: Vec<(String, String, Vec<(f64, f64)>, Option<Box>)>,
+    nodes: Vec<(String, Area)>,
+    edges: Vec<Edge>,
 }
 
 /// The corners of a path, and points along its curves.
@@ -137,14 +145,14 @@ fn read(node: Node<'_, '_>, (dx, dy): (f64, f64), places: &mut Places) {
         let class = group.attribute("class").unwrap_or_default();
         let id = || group.attribute("id").unwrap().to_owned();
         if class.starts_with("node ") {
-            places.nodes.push((id(), Box::around(&shifted(path()))));
+            places.nodes.push((id(), Area::around(&shifted(path()))));
         } else if class.starts_with("cluster ") {
             let frame = children(group, "rect").next().unwrap();
             let (x, y) = (number(frame, "x"), number(frame, "y"));
             let end = (x + number(frame, "width"), y + number(frame, "height"));
             places
                 .nodes
-                .push((id(), Box::around(&shifted(vec![(x, y), end]))));
+                .push((id(), Area::around(&shifted(vec![(x, y), end]))));
         } else if class == "edge" {
             // Half a size a character is little for any font: labels must be apart by more.
             let lines = children(group, "text").flat_map(|text| {
@@ -154,12 +162,15 @@ fn read(node: Node<'_, '_>, (dx, dy): (f64, f64), places: &mut Places) {
                 [(x, y - size * 0.8), (x + wide, y + size * 0.2)]
             });
             let lines: Vec<_> = shifted(lines.collect());
-            let label = (!lines.is_empty()).then(|| Box::around(&lines));
+            let label = (!lines.is_empty()).then(|| Area::around(&lines));
             let end = |name| group.attribute(name).unwrap().to_owned();
             let points = shifted(path());
-            places
-                .edges
-                .push((end("data-from"), end("data-to"), points, label));
+            places.edges.push(Edge {
+                from: end("data-from"),
+                to: end("data-to"),
+                points,
+                label,
+            });
         }
         read(group, offset, places);
     }
@@ -176,7 +187,7 @@ fn assert_nothing_lies_on_anything(graph: &GraphView) {
     read(root, (0.0, 0.0), &mut places);
     let is_around = |outer: &str, id: &str| id.starts_with(&format!("{outer}_"));
     let Places { size, nodes, edges } = &places;
-    let picture = Box {
+    let picture = Area {
         left: 0.0,
         top: 0.0,
         right: size.0,
@@ -190,7 +201,13 @@ fn assert_nothing_lies_on_anything(graph: &GraphView) {
             assert!(!is_around(id, other) || here.holds((there.left, there.top)));
         }
     }
-    for (place, (from, to, points, label)) in edges.iter().enumerate() {
+    for (place, edge) in edges.iter().enumerate() {
+        let Edge {
+            from,
+            to,
+            points,
+            label,
+        } = edge;
         for &point in points {
             assert!(
                 picture.holds(point),
@@ -212,12 +229,18 @@ fn assert_nothing_lies_on_anything(graph: &GraphView) {
                 assert!(!through, "{from} → {to} goes through {id}\n{text}");
             }
         }
-        for (other, (other_from, other_to, others, there)) in edges.iter().enumerate() {
+        for (other, there) in edges.iter().enumerate() {
             if let (Some(label), true) = (label, place != other) {
-                let told =
-                    format!("{other_from} → {other_to} and the label of {from} → {to}\n{text}");
-                assert!(there.is_none_or(|there| !there.meets(label)), "{told}");
-                assert!(!others.iter().any(|&point| label.holds(point)), "{told}");
+                let Edge {
+                    from: one, to: two, ..
+                } = there;
+                let told = format!("{one} → {two} and the label of {from} → {to}\n{text}");
+                assert!(
+                    there.label.is_none_or(|there| !there.meets(label)),
+                    "{told}"
+                );
+                let crosses = there.points.iter().any(|&point| label.holds(point));
+                assert!(!crosses, "{told}");
             }
         }
     }
@@ -256,7 +279,7 @@ fn wild(nodes: usize, depth: usize, below: &mut impl FnMut(usize) -> usize) -> G
         let mut node = node(NAMES[below(6)], KINDS[below(8)]);
         node.payload = (below(5) == 0).then_some("app::Topic");
         if depth > 0 && below(6) == 0 {
-            node.inner = Some(std::boxed::Box::new(wild(1 + below(4), depth - 1, below)));
+            node.inner = Some(Box::new(wild(1 + below(4), depth - 1, below)));
         }
         inside.push(node);
     }
