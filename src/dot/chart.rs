@@ -7,7 +7,7 @@ use super::look::{INK, LINE, look, marked};
 use super::measure;
 use super::outline::N;
 use super::overlay::Mark;
-use super::svg::{open, text};
+use super::page::{open, text};
 use super::text::XmlText;
 use super::timeline::{Call, End, Stage, Task, Timeline, end};
 use crate::event::ErrorText;

@@ -17,6 +17,7 @@ mod measure;
 mod mermaid;
 mod outline;
 mod overlay;
+mod page;
 mod scene;
 mod svg;
 mod text;

@@ -8,6 +8,7 @@ use super::look::{INK, LINE, Shape, TAKEN};
 use super::measure;
 use super::outline::{DOUBLE, N};
 use super::overlay::Overlay;
+use super::page::{open, text};
 use super::scene::{Line, Scene, Spot};
 use super::text::XmlText;
 use crate::graph::GraphView;
@@ -72,9 +73,6 @@ const LABEL_WIDTH: f64 = 170.0;
 /// The space between a frame and what is inside of it.
 const INSIDE: f64 = 10.0;
 
-/// The fonts, the first that is there.
-pub(super) const FONT: &str = "Helvetica,Arial,Liberation Sans,sans-serif";
-
 /// A graph with everything in its place, and the graphs inside of it.
 struct Placed<'g> {
     spots: Vec<Spot<'g>>,
@@ -123,45 +121,6 @@ impl fmt::Display for Svg<'_> {
 
 fn size(count: usize, one: &str, more: &str) -> String {
     counted(u32::try_from(count).unwrap_or(u32::MAX), one, more)
-}
-
-/// Begins a picture of this size, with its title.
-pub(super) fn open(
-    f: &mut fmt::Formatter<'_>,
-    (width, height): (f64, f64),
-    title: &str,
-) -> fmt::Result {
-    let (width, height) = (N(width.ceil()), N(height.ceil()));
-    writeln!(
-        f,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FONT}\" xml:space=\"preserve\">"
-    )?;
-    writeln!(f, "<title>{}</title>", XmlText(title))
-}
-
-/// Writes lines of text below each other; `at` is above the first, in the middle or at its begin.
-pub(super) fn text(
-    f: &mut fmt::Formatter<'_>,
-    lines: &[String],
-    (x, y): (f64, f64),
-    size: f64,
-    attributes: &str,
-    ink: &str,
-) -> fmt::Result {
-    for (number, line) in lines.iter().enumerate() {
-        let y = y + (number as f64 * measure::LINE_HEIGHT + 0.97) * size;
-        let blank = if attributes.is_empty() { "" } else { " " };
-        writeln!(
-            f,
-            "<text x=\"{}\" y=\"{}\" font-size=\"{}\"{blank}{attributes} fill=\"{ink}\">{}</text>",
-            N(x),
-            N(y),
-            N(size),
-            XmlText(line)
-        )?;
-    }
-    Ok(())
 }
 
 impl<'g> Placed<'g> {
