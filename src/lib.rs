@@ -125,7 +125,7 @@ mod run;
 mod state;
 pub mod store;
 
-pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge};
+pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
     BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind, NodeRef,
     NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,

@@ -263,7 +263,7 @@ pub(super) struct DiffArgs {
 pub(super) struct DotArgs {
     /// The graph; with --run, that of the thread
     pub(super) graph: Option<String>,
-    /// For which program
+    /// As what; timeline and flame are of a thread
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
     /// Lay this thread over the graph: what ran how often, what failed, what is left
@@ -285,6 +285,12 @@ pub(super) enum Format {
     Dot,
     /// Mermaid
     Mermaid,
+    /// A picture for browsers, laid out without Graphviz
+    Svg,
+    /// SVG: who ran when, in which superstep, and what it waited for
+    Timeline,
+    /// SVG: a flame graph of where the time went
+    Flame,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::out::one_line;
-use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId};
+use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId, Try};
 
 /// The version of what `--json` says of runs, in each line of it: docs/events.schema.json.
 pub(super) const SCHEMA: u32 = 1;
@@ -47,6 +47,7 @@ impl Lines {
                 run,
                 step,
                 takeover,
+                ..
             } => {
                 let after = match takeover {
                     0 => String::new(),
@@ -87,6 +88,7 @@ impl Lines {
                 task,
                 attempts,
                 error,
+                ..
             } => {
                 let tries = match attempts {
                     1 => String::new(),
@@ -95,7 +97,9 @@ impl Lines {
                 let ErrorText { class, message } = error;
                 format!("{}  failed{tries} ({class}): {message}", at(task))
             }
-            EventKind::Committed { step, edges, next } => {
+            EventKind::Committed {
+                step, edges, next, ..
+            } => {
                 let leads = leads(edges, next);
                 return match self.waiting.take() {
                     // What it leads to has the exit's name already.
@@ -199,6 +203,16 @@ pub(super) fn event_json(event: &Event) -> Value {
     let texts =
         |names: &[NodeName]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
     let error = |error: &ErrorText| json!({"class": error.class, "message": error.message});
+    let tries = |tries: &[Try]| -> Vec<Value> {
+        let one = |one: &Try| {
+            json!({
+                "started_ms": one.started_ms,
+                "micros": one.micros,
+                "error": one.error.as_ref().map(error),
+            })
+        };
+        tries.iter().map(one).collect()
+    };
     let edges = |edges: &[TakenEdge]| -> Vec<Value> {
         let edge = |edge: &TakenEdge| {
             json!({
@@ -214,6 +228,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::Started {
             thread,
             run,
+            at_ms,
             update,
             edges: taken,
             next,
@@ -222,6 +237,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({
                 "thread": thread.as_str(),
                 "run": run.as_str(),
+                "at_ms": at_ms,
                 "update": json::update(update),
                 "edges": edges(taken),
                 "next": texts(next),
@@ -230,6 +246,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::Resumed {
             thread,
             run,
+            at_ms,
             step,
             takeover,
         } => (
@@ -237,6 +254,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({
                 "thread": thread.as_str(),
                 "run": run.as_str(),
+                "at_ms": at_ms,
                 "step": step.get(),
                 "takeover": takeover,
             }),
@@ -267,6 +285,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             task: path,
             attempts,
             micros,
+            tries: all,
             exit,
             tolerated,
             update,
@@ -276,6 +295,7 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "task": task(path),
                 "attempts": attempts,
                 "micros": micros,
+                "tries": tries(all),
                 "exit": exit,
                 "tolerated": tolerated.as_ref().map(error),
                 "update": json::update(update),
@@ -284,26 +304,29 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::TaskFailed {
             task: path,
             attempts,
+            tries: all,
             error: why,
         } => (
             "task_failed",
-            json!({"task": task(path), "attempts": attempts, "error": error(why)}),
+            json!({"task": task(path), "attempts": attempts, "tries": tries(all), "error": error(why)}),
         ),
         EventKind::Committed {
             step,
+            at_ms,
             edges: taken,
             next,
         } => (
             "committed",
-            json!({"step": step.get(), "edges": edges(taken), "next": texts(next)}),
+            json!({"step": step.get(), "at_ms": at_ms, "edges": edges(taken), "next": texts(next)}),
         ),
         EventKind::Ended {
             status,
+            at_ms,
             step,
             error: why,
         } => (
             "ended",
-            json!({"status": status, "step": step.get(), "error": why.as_ref().map(error)}),
+            json!({"status": status, "at_ms": at_ms, "step": step.get(), "error": why.as_ref().map(error)}),
         ),
     };
     fields["schema"] = json!(SCHEMA);
@@ -318,7 +341,7 @@ mod tests {
     use boon::{Compiler, Schemas};
 
     use super::*;
-    use crate::{Epoch, FieldUpdate, Seq, Step};
+    use crate::{Epoch, FieldUpdate, Seq, Step, Try};
 
     /// A sample of the kind behind this one. A new kind does not compile until it stands here.
     fn after(kind: &EventKind) -> Option<EventKind> {
@@ -329,6 +352,11 @@ mod tests {
             class: "transient".to_owned(),
             message: "no answer".to_owned(),
         };
+        let tries = vec![Try {
+            started_ms: 5,
+            micros: 7,
+            error: Some(error.clone()),
+        }];
         let update = vec![FieldUpdate {
             field: "n".to_owned(),
             codec: 1,
@@ -348,6 +376,7 @@ mod tests {
                 run: run.clone(),
                 step,
                 takeover: 1,
+                at_ms: 5,
             },
             EventKind::Resumed { .. } => EventKind::SuperstepStarted {
                 step,
@@ -367,6 +396,7 @@ mod tests {
                 task,
                 attempts: 2,
                 micros: 7,
+                tries: tries.clone(),
                 exit: Some("Again".to_owned()),
                 tolerated: Some(error),
                 update,
@@ -374,17 +404,20 @@ mod tests {
             EventKind::TaskFinished { .. } => EventKind::TaskFailed {
                 task,
                 attempts: 1,
+                tries,
                 error,
             },
             EventKind::TaskFailed { .. } => EventKind::Committed {
                 step,
                 edges,
                 next: vec![node],
+                at_ms: 5,
             },
             EventKind::Committed { .. } => EventKind::Ended {
                 status: "failed".to_owned(),
                 step,
                 error: Some(error),
+                at_ms: 5,
             },
             EventKind::Ended { .. } => return None,
         })
@@ -407,6 +440,7 @@ mod tests {
             update: Vec::new(),
             edges: Vec::new(),
             next: Vec::new(),
+            at_ms: 5,
         });
         let mut told = Vec::new();
         while let Some(this) = kind {

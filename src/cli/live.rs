@@ -309,6 +309,7 @@ mod tests {
             kind: NodeKind::default(),
             exits: Vec::new(),
             payload: None,
+            inner: None,
             policy: Policy::default(),
         };
         let edge = |from, to| EdgeView {
@@ -404,6 +405,7 @@ mod tests {
             task: task(0),
             attempts: 1,
             micros: 1,
+            tries: Vec::new(),
             exit: None,
             tolerated: Some(ErrorText {
                 class: "permanent".to_owned(),

@@ -103,16 +103,18 @@ impl EventReader {
                 add(record::started(
                     self.thread.clone(),
                     id,
+                    input.at_ms,
                     &input.update,
                     &input.edges,
                 ));
-                end(&mut add, input.step, input.status, None);
+                end(&mut add, input.step, input.status, input.at_ms, None);
             }
             Record::Started(started) => {
                 let Some(run) = self.run.clone() else { return };
                 add(EventKind::Resumed {
                     thread: self.thread.clone(),
                     run,
+                    at_ms: started.at_ms,
                     step: Step::new(started.step.saturating_sub(1)),
                     takeover: started.takeover,
                 });
@@ -124,8 +126,8 @@ impl EventReader {
                         add(record::task_finished(outcome));
                     }
                 }
-                add(record::committed(commit.step, &commit.edges));
-                end(&mut add, commit.step, commit.status, None);
+                add(record::committed(commit.step, commit.at_ms, &commit.edges));
+                end(&mut add, commit.step, commit.status, commit.at_ms, None);
             }
             Record::Stopped(stopped) => {
                 for failed in &stopped.failed {
@@ -144,6 +146,7 @@ impl EventReader {
                         attempts: u32::try_from(failed.attempts.len())
                             .unwrap_or(u32::MAX)
                             .max(1),
+                        tries: failed.attempts.iter().map(record::tried).collect(),
                         error: record::error_text(error),
                     });
                 }
@@ -152,6 +155,7 @@ impl EventReader {
                     &mut add,
                     stopped.step.saturating_sub(1),
                     stopped.status,
+                    stopped.at_ms,
                     error,
                 );
             }
@@ -161,10 +165,17 @@ impl EventReader {
 }
 
 /// The event of a call's end, where a record says that it ended.
-fn end(add: &mut impl FnMut(EventKind), step: u64, status: Status, error: Option<ErrorText>) {
+fn end(
+    add: &mut impl FnMut(EventKind),
+    step: u64,
+    status: Status,
+    at_ms: u64,
+    error: Option<ErrorText>,
+) {
     if status != Status::Running {
         add(EventKind::Ended {
             status: status.to_string(),
+            at_ms,
             step: Step::new(step),
             error,
         });
