@@ -99,6 +99,7 @@
 //! | feature | brings | default |
 //! | --- | --- | --- |
 //! | `sled` | [`store::SledStore`], the durable store | yes |
+//! | `window` | [`store::Window`] and [`store::Peer`]: a store in use is looked at (Unix) | yes |
 //! | `conformance` | the suite that every store must pass, as a public module | no |
 //! | `cli` | the commands, for a binary of one's own | no |
 //! | `graphs` | the worked graphs of the `milepost` binary | no |
@@ -124,7 +125,7 @@ mod run;
 mod state;
 pub mod store;
 
-pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge};
+pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
     AskView, BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind,
     NodeRef, NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,
@@ -140,13 +141,13 @@ pub use node::{
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Answers, Busy, Cancel, Checkpoint, Command, Ended, OpenQuestion, Progress, Report, Run,
-    RunError, RunOptions, RunStream, Runner, events, history, questions,
+    Answers, Busy, Cancel, Checkpoint, Command, Ended, EventReader, OpenQuestion, Progress, Report,
+    Run, RunError, RunOptions, RunStream, Runner, events, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
-    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace,
-    Snapshot, State, Union, Updates,
+    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace, Shape,
+    ShapeContent, ShapeField, ShapeVariant, Snapshot, State, Union, Updates,
 };
 
 /// What the derives call. Not part of the public contract.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure};
+use super::flags::paragraph;
 use super::shell::Shell;
+use crate::dot::short_type;
 use crate::{EdgeView, GraphView, NodeView, Point, Policy, Retry};
 
 /// Shows a graph.
@@ -39,6 +41,7 @@ pub(super) fn graph_json(view: &GraphView) -> Value {
     json!({
         "graph": view.name,
         "state": view.state,
+        "doc": view.doc,
         "nodes": view.nodes.iter().map(|node| json!({
             "name": node.name.as_str(),
             "kind": node.kind.name(),
@@ -50,6 +53,7 @@ pub(super) fn graph_json(view: &GraphView) -> Value {
             "type": field.type_name,
             "reducer": field.reducer.id,
             "required": field.required,
+            "doc": field.doc,
         })).collect::<Vec<_>>(),
     })
 }
@@ -75,29 +79,52 @@ fn lines(view: &GraphView) -> Vec<String> {
             ));
         }
     }
-    lines.push(format!("fields of {}", view.state));
+    let about = match view.doc {
+        "" => String::new(),
+        doc => format!(": {}", sentence(doc)),
+    };
+    lines.push(format!("fields of {}{about}", view.state));
     let names = widest(&mut view.fields.iter().map(|field| field.name.chars().count()));
     let types: Vec<_> = view
         .fields
         .iter()
-        .map(|field| short(field.type_name))
+        .map(|field| short_type(field.type_name))
         .collect();
     let width = widest(&mut types.iter().map(|name| name.chars().count()));
-    for (field, name) in view.fields.iter().zip(&types) {
-        let required = if field.required { ", required" } else { "" };
-        lines.push(format!(
-            "  {:<names$}  {name:<width$}  {}{required}",
-            field.name, field.reducer.id
-        ));
+    let merged: Vec<_> = view
+        .fields
+        .iter()
+        .map(|field| {
+            let required = if field.required { ", required" } else { "" };
+            format!("{}{required}", field.reducer.id)
+        })
+        .collect();
+    let merged_width = widest(&mut merged.iter().map(|text| text.chars().count()));
+    for ((field, name), merged) in view.fields.iter().zip(&types).zip(&merged) {
+        let line = format!(
+            "  {:<names$}  {name:<width$}  {merged:<merged_width$}  {}",
+            field.name,
+            sentence(field.doc)
+        );
+        lines.push(line.trim_end().to_owned());
     }
     lines
+}
+
+/// The first sentence of a comment, on one line.
+fn sentence(doc: &str) -> String {
+    let line = paragraph(doc);
+    match line.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => line,
+    }
 }
 
 /// What a node is: its kind, its payloads, its policy.
 fn about(node: &NodeView) -> String {
     let mut about = vec![node.kind.name().to_owned()];
     if let Some(payload) = node.payload {
-        about.push(format!("worker of {}", short(payload)));
+        about.push(format!("worker of {}", short_type(payload)));
     }
     let Policy {
         retry,
@@ -123,7 +150,7 @@ fn about(node: &NodeView) -> String {
 fn to(view: &GraphView, edge: &EdgeView) -> String {
     let to = name_of(view, edge.to).unwrap_or("end");
     match edge.payload {
-        Some(payload) => format!("{to}, each {}", short(payload)),
+        Some(payload) => format!("{to}, each {}", short_type(payload)),
         None => to.to_owned(),
     }
 }
@@ -154,32 +181,4 @@ fn policy_json(policy: &Policy) -> Value {
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
     })
-}
-
-/// A type's name without its modules.
-fn short(path: &str) -> String {
-    let mut short = String::with_capacity(path.len());
-    for (place, part) in path.split("::").enumerate() {
-        if place > 0 {
-            let is_word = |c: char| c.is_alphanumeric() || "_{}#".contains(c);
-            let kept = short.trim_end_matches(is_word).len();
-            short.truncate(kept);
-        }
-        short.push_str(part);
-    }
-    short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_type_is_shown_without_its_modules() {
-        assert_eq!(short("u64"), "u64");
-        assert_eq!(
-            short("alloc::collections::BTreeMap<app::Key, alloc::vec::Vec<u8>>"),
-            "BTreeMap<Key, Vec<u8>>"
-        );
-    }
 }

@@ -34,7 +34,7 @@ pub use cancel::Cancel;
 pub use command::{Answers, Command};
 pub use error::RunError;
 pub use handle::{Progress, Run};
-pub use look::{Checkpoint, events, history, questions};
+pub use look::{Checkpoint, EventReader, events, history, questions};
 pub use options::{Busy, RunOptions};
 pub use report::{Ended, Report};
 pub use runner::Runner;
