@@ -60,6 +60,7 @@ mod keep;
 mod lines;
 mod list;
 mod look;
+mod new;
 mod out;
 mod picture;
 mod probe;

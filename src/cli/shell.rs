@@ -19,7 +19,7 @@ use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
 use super::out::Out;
-use super::{demo, diff, drive, graph, keep, list, look, picture, show};
+use super::{demo, diff, drive, graph, keep, list, look, new, picture, show};
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
 
@@ -115,6 +115,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
             What::Completions(args) => shell.completions(args.shell),
+            What::New(args) => new::new(&mut shell, &args),
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }
     });

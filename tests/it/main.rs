@@ -20,6 +20,8 @@ mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_new;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
 mod data_path;
 #[cfg(feature = "sled")]
