@@ -51,7 +51,11 @@ fn a_new_project_builds_and_its_readme_runs() {
         assert_eq!(ran.code == Some(0), !is_killed, "{line}: {ran:?}");
         all.push_str(&ran.out);
     }
-    for part in ["2 passed", "9 words in 2 sentences", "3 words in 3 sentences"] {
+    for part in [
+        "2 passed",
+        "9 words in 2 sentences",
+        "3 words in 3 sentences",
+    ] {
         assert!(all.contains(part), "no {part:?} in {all}");
     }
     let picture = fs::read_to_string(project.join("first.svg")).unwrap();
@@ -82,8 +86,14 @@ fn a_project_is_refused_where_it_cannot_be() {
         (&["new", "2agents"], "begins with a small letter"),
         (&["new", "loop"], "has a meaning already"),
         (&["new", ".."], "is no name"),
-        (&["new", "a", "--milepost", "folder"], "no sources of milepost"),
-        (&["new", "a", "--milepost", "nosuch"], "no sources of milepost"),
+        (
+            &["new", "a", "--milepost", "folder"],
+            "no sources of milepost",
+        ),
+        (
+            &["new", "a", "--milepost", "nosuch"],
+            "no sources of milepost",
+        ),
     ] {
         let ran = desk.run(words).exits(2);
         assert!(ran.err.contains(said), "no {said:?} in {}", ran.err);

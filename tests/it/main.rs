@@ -46,6 +46,8 @@ mod engine_trouble;
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod guide;
 mod pictures;
 #[cfg(feature = "graphs")]
 mod research;
