@@ -14,7 +14,7 @@ pub fn all() -> Vec<milepost::cli::Entry> {
     use milepost::cli::Entry;
 
     vec![
-        Entry::new::<count::CountArgs>(count::count()),
+        count::entry(),
         Entry::new::<research::ResearchArgs>(research::research()).example(research::example),
     ]
 }

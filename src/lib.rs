@@ -141,8 +141,8 @@ pub use run::{
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
-    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace,
-    Snapshot, State, Union, Updates,
+    Keyed, Layout, Max, Merge, MergeFault, Min, Or, Ranked, ReduceFault, Reducer, Replace, Shape,
+    ShapeContent, ShapeField, ShapeVariant, Snapshot, State, Union, Updates,
 };
 
 /// What the derives call. Not part of the public contract.

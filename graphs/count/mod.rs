@@ -10,15 +10,25 @@ use std::path::Path;
 
 use milepost::{BuildError, Context, End, Exits, Graph, NodeError, Snapshot, State};
 
-/// How far we have come.
-#[derive(Clone, Debug, Default, PartialEq, State)]
+/// Count to a number: how far it has come, and how far it is to go.
+#[derive(Clone, Debug, PartialEq, State)]
 pub struct Count {
-    /// The number.
+    /// The number to count on from.
     pub n: u64,
     /// Where to end.
     pub to: u64,
-    /// While this file is there, nothing is counted.
+    /// Fail while this file is there.
     pub blocked_by: Option<String>,
+}
+
+impl Default for Count {
+    fn default() -> Self {
+        Self {
+            n: 0,
+            to: 3,
+            blocked_by: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Exits)]
@@ -57,27 +67,10 @@ pub fn count() -> Result<Graph<Count>, BuildError> {
     g.build()
 }
 
-/// Count to a number
+/// The counting graph with its flags, one a field of [`Count`].
 #[cfg(feature = "cli")]
-#[derive(Debug, Clone, clap::Args)]
-pub struct CountArgs {
-    /// Where to end
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    to: u64,
-    /// Fail while this file is there
-    #[arg(long, value_name = "FILE")]
-    blocked_by: Option<String>,
-}
-
-#[cfg(feature = "cli")]
-impl milepost::cli::Input for CountArgs {
-    type State = Count;
-
-    fn input(self) -> Result<CountUpdate, milepost::cli::InputError> {
-        Ok(Count::update().n(0).to(self.to).blocked_by(self.blocked_by))
-    }
-
-    fn result(state: &Count) -> Option<String> {
-        Some(format!("counted to {}", state.n))
-    }
+pub fn entry() -> milepost::cli::Entry {
+    milepost::cli::Entry::showing(count(), |count: &Count| {
+        Some(format!("counted to {}", count.n))
+    })
 }

@@ -1,6 +1,5 @@
 //! A run without the type of its state, as it happens.
 
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,9 +8,9 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::entry::{Input, fields};
+use super::entry::fields;
 use crate::store::CheckpointStore;
-use crate::{Ended, Event, RunError, RunId, RunOptions, RunStream, Seq, Step, ThreadId};
+use crate::{Ended, Event, RunError, RunId, RunOptions, RunStream, Seq, State, Step, ThreadId};
 
 /// Starts a run, or takes one up.
 pub(super) type Opening =
@@ -35,21 +34,18 @@ pub(super) struct End {
     pub(super) result: Option<String>,
 }
 
-pub(super) struct Typed<A: Input> {
-    stream: RunStream<A::State>,
-    types: PhantomData<fn() -> A>,
+pub(super) struct Typed<S: State> {
+    stream: RunStream<S>,
+    result: fn(&S) -> Option<String>,
 }
 
-impl<A: Input> Typed<A> {
-    pub(super) fn new(stream: RunStream<A::State>) -> Self {
-        Self {
-            stream,
-            types: PhantomData,
-        }
+impl<S: State> Typed<S> {
+    pub(super) fn new(stream: RunStream<S>, result: fn(&S) -> Option<String>) -> Self {
+        Self { stream, result }
     }
 }
 
-impl<A: Input> Stream for Typed<A> {
+impl<S: State> Stream for Typed<S> {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -57,11 +53,12 @@ impl<A: Input> Stream for Typed<A> {
     }
 }
 
-impl<A: Input> Live for Typed<A> {
+impl<S: State> Live for Typed<S> {
     fn end(self: Box<Self>) -> BoxFuture<'static, Result<End, RunError>> {
         Box::pin(async move {
             let report = self.stream.report().await?;
-            let result = report.ended.is_finished().then(|| A::result(&report.state));
+            let is_finished = report.ended.is_finished();
+            let result = is_finished.then(|| (self.result)(&report.state));
             Ok(End {
                 result: result.flatten(),
                 state: fields(&report.state),

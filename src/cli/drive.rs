@@ -16,7 +16,7 @@ use super::lines::{Lines, event_json};
 use super::list::all_threads;
 use super::out::one_line;
 use super::probe::Probe;
-use super::shell::Shell;
+use super::shell::{Shell, quoted};
 use super::signal::Signals;
 use crate::store::{CheckpointStore, Status};
 use crate::{Cancel, Ended, EventKind, RunOptions, ThreadId};
@@ -31,10 +31,15 @@ pub(super) async fn run(
     let start =
         StartArgs::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
     check_probes(&*known, &start.probes)?;
-    let opening = known.start(given, start.run_id, start.abandon)?;
+    let opening = known.start(given, start.run_id, start.abandon);
+    let opening = opening.map_err(|mut failure| {
+        let next = failure.next.take();
+        let next = next.unwrap_or_else(|| format!("run {} --help", quoted(graph)));
+        failure.next(shell.again(&next))
+    })?;
     let thread = start.thread.unwrap_or_else(ThreadId::random);
     let store = shell.store()?;
-    drive(shell, &thread, store, opening, &start.probes).await
+    drive(shell, &thread, store, opening, &*known, &start.probes).await
 }
 
 /// Takes up one thread, or all that are unfinished.
@@ -101,7 +106,8 @@ async fn resume_one(
         failure
     })?;
     check_probes(&*known, probes)?;
-    drive(shell, thread, Arc::clone(store), known.go_on(), probes).await
+    let opening = known.go_on();
+    drive(shell, thread, Arc::clone(store), opening, &*known, probes).await
 }
 
 fn check_probes(known: &dyn Known, probes: &Probes) -> Result<(), Failure> {
@@ -125,6 +131,7 @@ async fn drive(
     thread: &ThreadId,
     store: Arc<dyn CheckpointStore>,
     opening: Opening,
+    known: &dyn Known,
     probes: &Probes,
 ) -> Result<Exit, Failure> {
     let cancel = Cancel::new();
@@ -188,7 +195,14 @@ async fn drive(
         Ok(end) => Ok(report(shell, thread, &end, go_on)),
         Err(error) => {
             let unfinished = matches!(error, crate::RunError::Unfinished { .. });
+            let missing = match &error {
+                crate::RunError::MissingInput { field } => Some(*field),
+                _ => None,
+            };
             let failure = Failure::from(error);
+            if let Some(field) = missing {
+                return Err(failure.next(shell.again(&known.words_for(field))));
+            }
             Err(match go_on {
                 _ if failure.next.is_some() => failure,
                 Some(go_on) if unfinished => {

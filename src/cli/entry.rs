@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 
 use super::ask::{Live, Opening, Typed};
 use super::exit::{Exit, Failure};
+use super::flags::Flags;
 use super::json;
+use super::shell;
 use crate::store::CheckpointStore;
 use crate::{
     BuildError, Command, Graph, GraphView, RunError, RunId, Runner, Seq, Snapshot, State, ThreadId,
@@ -23,6 +25,9 @@ use crate::{
 pub type InputError = Box<dyn Error + Send + Sync>;
 
 /// The flags of `run` for one graph, made by `#[derive(clap::Args)]`, and the input they make.
+///
+/// For an input that needs checks or work of its own; [`Entry::of`] makes one flag a field and
+/// needs none of this.
 pub trait Input: clap::Args + Send + 'static {
     /// The graph's state.
     type State: State;
@@ -60,13 +65,45 @@ impl fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// A graph as it was built, under its own name. One that could not be built is reported when
-    /// the program starts.
+    /// A graph as it was built, under its own name, with one flag for each field of its state. One
+    /// that could not be built is reported when the program starts.
+    ///
+    /// A field `max_size` is given by `--max-size`; its doc comment is the flag's help. A text is
+    /// taken as it is typed, also numbers, `true`, `false` and the names of an enum's variants;
+    /// a list of those takes the flag several times; everything else is JSON. `@FILE` is the
+    /// content of a file, `-` is what is piped in, and `--input` takes all fields as one JSON
+    /// object. What is given is what the field's reducer is given: items for
+    /// [`Append`](crate::Append), a number to add for [`Add`](crate::Add).
+    pub fn of<S: State>(graph: Result<Graph<S>, BuildError>) -> Self {
+        Self::showing(graph, |_| None)
+    }
+
+    /// Like [`of`](Self::of), and says what a finished run has to show, as text for people.
+    pub fn showing<S: State>(
+        graph: Result<Graph<S>, BuildError>,
+        result: fn(&S) -> Option<String>,
+    ) -> Self {
+        Self::held(graph.map(|graph| {
+            let flags = Flags::of::<S>(&graph.view().name, &shell::taken());
+            (graph, Box::new(flags) as Box<dyn Inlet<S>>, result)
+        }))
+    }
+
+    /// A graph as it was built, under its own name, with flags of one's own. One that could not be
+    /// built is reported when the program starts.
     pub fn new<A: Input>(graph: Result<Graph<A::State>, BuildError>) -> Self {
-        let built = graph.map(|graph| {
-            let known: Arc<dyn Known> = Arc::new(Flagged::<A> {
+        Self::held(graph.map(|graph| {
+            let inlet: Box<dyn Inlet<A::State>> = Box::new(OwnArgs::<A>(PhantomData));
+            (graph, inlet, A::result as fn(&A::State) -> Option<String>)
+        }))
+    }
+
+    fn held<S: State>(parts: Result<Parts<S>, BuildError>) -> Self {
+        let built = parts.map(|(graph, inlet, result)| {
+            let known: Arc<dyn Known> = Arc::new(Held {
                 graph,
-                types: PhantomData,
+                inlet,
+                result,
             });
             known
         });
@@ -107,7 +144,10 @@ pub(super) trait Known: Send + Sync {
     /// Adds the graph's flags to a command.
     fn flags(&self, command: clap::Command) -> clap::Command;
 
-    /// A start with the flags that were given.
+    /// The words that start a run with a field that was missing.
+    fn words_for(&self, field: &str) -> String;
+
+    /// A start with the flags that were given. What comes next is said without the program's name.
     fn start(
         &self,
         given: &ArgMatches,
@@ -134,29 +174,93 @@ pub(super) trait Known: Send + Sync {
     ) -> BoxFuture<'a, Result<Value, RunError>>;
 }
 
-struct Flagged<A: Input> {
-    graph: Graph<A::State>,
-    types: PhantomData<fn() -> A>,
+/// Where the input of a run comes from.
+trait Inlet<S: State>: Send + Sync {
+    fn flags(&self, command: clap::Command) -> clap::Command;
+
+    fn input(&self, given: &ArgMatches) -> Result<S::Update, Failure>;
+
+    /// The words that give a field, where they are known.
+    fn words_for(&self, _field: &str) -> Option<String> {
+        None
+    }
 }
 
-impl<A: Input> Flagged<A> {
-    fn opening(&self, command: Command<A::State>) -> Opening {
-        let graph = self.graph.clone();
+/// Flags of the user's own.
+struct OwnArgs<A>(PhantomData<fn() -> A>);
+
+impl<A: Input> Inlet<A::State> for OwnArgs<A> {
+    fn flags(&self, command: clap::Command) -> clap::Command {
+        A::augment_args(command)
+    }
+
+    fn input(&self, given: &ArgMatches) -> Result<<A::State as State>::Update, Failure> {
+        let flags =
+            A::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
+        flags.input().map_err(|error| {
+            let mut what = error.to_string();
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                what = format!("{what}: {error}");
+                cause = error.source();
+            }
+            Failure::usage(what)
+        })
+    }
+}
+
+impl<S: State> Inlet<S> for Flags {
+    fn flags(&self, command: clap::Command) -> clap::Command {
+        self.add_to(command)
+    }
+
+    fn input(&self, given: &ArgMatches) -> Result<S::Update, Failure> {
+        let mut update = S::update();
+        for (place, bytes) in self.read(given)? {
+            S::fields()[place]
+                .merge_named(&mut update, &bytes)
+                .map_err(|error| self.refused(place, &error))?;
+        }
+        Ok(update)
+    }
+
+    fn words_for(&self, field: &str) -> Option<String> {
+        Flags::words_for(self, field)
+    }
+}
+
+/// What an entry is made of.
+type Parts<S> = (Graph<S>, Box<dyn Inlet<S>>, fn(&S) -> Option<String>);
+
+struct Held<S: State> {
+    graph: Graph<S>,
+    inlet: Box<dyn Inlet<S>>,
+    result: fn(&S) -> Option<String>,
+}
+
+impl<S: State> Held<S> {
+    fn opening(&self, command: Command<S>) -> Opening {
+        let (graph, result) = (self.graph.clone(), self.result);
         Box::new(move |thread, store, options| {
             let runner = Runner::new(graph).shared_store(store).options(options);
-            let live: Box<dyn Live> = Box::new(Typed::<A>::new(runner.stream(thread, command)));
+            let live: Box<dyn Live> = Box::new(Typed::new(runner.stream(thread, command), result));
             live
         })
     }
 }
 
-impl<A: Input> Known for Flagged<A> {
+impl<S: State> Known for Held<S> {
     fn view(&self) -> &GraphView {
         self.graph.view()
     }
 
     fn flags(&self, command: clap::Command) -> clap::Command {
-        A::augment_args(command)
+        self.inlet.flags(command)
+    }
+
+    fn words_for(&self, field: &str) -> String {
+        let words = self.inlet.words_for(field);
+        words.unwrap_or_else(|| format!("run {} --help", shell::quoted(&self.view().name)))
     }
 
     fn start(
@@ -165,18 +269,7 @@ impl<A: Input> Known for Flagged<A> {
         run: Option<RunId>,
         abandon: bool,
     ) -> Result<Opening, Failure> {
-        let flags =
-            A::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
-        let input = flags.input().map_err(|error| {
-            let mut what = error.to_string();
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                what = format!("{what}: {error}");
-                cause = error.source();
-            }
-            Failure::usage(what)
-        })?;
-        let mut command = Command::start(input);
+        let mut command = Command::start(self.inlet.input(given)?);
         if let Some(run) = run {
             command = command.run_id(run);
         }

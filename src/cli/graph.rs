@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::exit::{Exit, Failure};
+use super::flags::paragraph;
 use super::shell::Shell;
 use crate::{EdgeView, GraphView, NodeView, Point, Policy, Retry};
 
@@ -39,6 +40,7 @@ pub(super) fn graph_json(view: &GraphView) -> Value {
     json!({
         "graph": view.name,
         "state": view.state,
+        "doc": view.doc,
         "nodes": view.nodes.iter().map(|node| json!({
             "name": node.name.as_str(),
             "kind": node.kind.name(),
@@ -50,6 +52,7 @@ pub(super) fn graph_json(view: &GraphView) -> Value {
             "type": field.type_name,
             "reducer": field.reducer.id,
             "required": field.required,
+            "doc": field.doc,
         })).collect::<Vec<_>>(),
     })
 }
@@ -75,7 +78,11 @@ fn lines(view: &GraphView) -> Vec<String> {
             ));
         }
     }
-    lines.push(format!("fields of {}", view.state));
+    let about = match view.doc {
+        "" => String::new(),
+        doc => format!(": {}", sentence(doc)),
+    };
+    lines.push(format!("fields of {}{about}", view.state));
     let names = widest(&mut view.fields.iter().map(|field| field.name.chars().count()));
     let types: Vec<_> = view
         .fields
@@ -83,14 +90,33 @@ fn lines(view: &GraphView) -> Vec<String> {
         .map(|field| short(field.type_name))
         .collect();
     let width = widest(&mut types.iter().map(|name| name.chars().count()));
-    for (field, name) in view.fields.iter().zip(&types) {
-        let required = if field.required { ", required" } else { "" };
-        lines.push(format!(
-            "  {:<names$}  {name:<width$}  {}{required}",
-            field.name, field.reducer.id
-        ));
+    let merged: Vec<_> = view
+        .fields
+        .iter()
+        .map(|field| {
+            let required = if field.required { ", required" } else { "" };
+            format!("{}{required}", field.reducer.id)
+        })
+        .collect();
+    let merged_width = widest(&mut merged.iter().map(|text| text.chars().count()));
+    for ((field, name), merged) in view.fields.iter().zip(&types).zip(&merged) {
+        let line = format!(
+            "  {:<names$}  {name:<width$}  {merged:<merged_width$}  {}",
+            field.name,
+            sentence(field.doc)
+        );
+        lines.push(line.trim_end().to_owned());
     }
     lines
+}
+
+/// The first sentence of a comment, on one line.
+fn sentence(doc: &str) -> String {
+    let line = paragraph(doc);
+    match line.split_once(". ") {
+        Some((first, _)) => format!("{first}."),
+        None => line,
+    }
 }
 
 /// What a node is: its kind, its payloads, its policy.

@@ -4,38 +4,24 @@
 //! machines, and an exit code. A name is parsed once, here. This room uses what any program could
 //! use: it decides nothing about a run, and knows no graph but those it is given.
 //!
-//! A program of one's own has all commands for its graphs in three lines. It needs the feature `cli`,
-//! and clap 4 with its `derive` as a dependency of its own, for the flags:
+//! A program of one's own has all commands for its graphs in three lines. It needs the feature `cli`
+//! and no more: each field of a state is a flag of `run`, with the field's comment as its help.
 //!
 //! ```
-//! use milepost::cli::{self, Entry, Input, InputError};
+//! use milepost::cli::{self, Entry};
 //! use milepost::{BuildError, Context, End, Graph, NodeError, Snapshot, State};
 //!
 //! /// What is known.
 //! #[derive(Clone, Debug, Default, State)]
 //! struct Count {
-//!     n: u64,
-//! }
-//!
-//! /// Counts one further.
-//! #[derive(clap::Args)]
-//! struct CountArgs {
 //!     /// Where to begin.
-//!     #[arg(long, default_value_t = 0)]
 //!     from: u64,
-//! }
-//!
-//! impl Input for CountArgs {
-//!     type State = Count;
-//!     fn input(self) -> Result<CountUpdate, InputError> {
-//!         Ok(Count::update().n(self.from))
-//!     }
 //! }
 //!
 //! fn count() -> Result<Graph<Count>, BuildError> {
 //!     let mut g = Graph::builder("count");
 //!     let one = g.node("one", async |count: Snapshot<Count>, _: Context| {
-//!         Ok::<_, NodeError>(Count::update().n(count.n + 1))
+//!         Ok::<_, NodeError>(Count::update().from(count.from + 1))
 //!     });
 //!     g.start(one);
 //!     g.edge(one, End);
@@ -43,17 +29,60 @@
 //! }
 //!
 //! let words = ["program", "--store", "memory", "run", "count", "--from", "4"];
-//! let exit = cli::run([Entry::new::<CountArgs>(count())], words);
+//! let exit = cli::run([Entry::of(count())], words);
 //! assert_eq!(exit, cli::Exit::Done);
+//! ```
+//!
+//! An input that needs checks or work of its own is made from flags of one's own. For those the
+//! program depends on clap 4 with its `derive` itself:
+//!
+//! ```
+//! # use milepost::cli::{self, Entry, Input, InputError};
+//! # use milepost::{BuildError, Context, End, Graph, NodeError, Snapshot, State};
+//! # #[derive(Clone, Debug, Default, State)]
+//! # struct Count {
+//! #     from: u64,
+//! # }
+//! # fn count() -> Result<Graph<Count>, BuildError> {
+//! #     let mut g = Graph::builder("count");
+//! #     let one = g.node("one", async |count: Snapshot<Count>, _: Context| {
+//! #         Ok::<_, NodeError>(Count::update().from(count.from + 1))
+//! #     });
+//! #     g.start(one);
+//! #     g.edge(one, End);
+//! #     g.build()
+//! # }
+//! /// Counts one further.
+//! #[derive(clap::Args)]
+//! struct CountArgs {
+//!     /// The file that says where to begin.
+//!     #[arg(long)]
+//!     from: std::path::PathBuf,
+//! }
+//!
+//! impl Input for CountArgs {
+//!     type State = Count;
+//!     fn input(self) -> Result<CountUpdate, InputError> {
+//!         let number = std::fs::read_to_string(self.from)?;
+//!         Ok(Count::update().from(number.trim().parse()?))
+//!     }
+//! }
+//!
+//! let words = ["program", "--store", "memory", "run", "count", "--from", "nosuch"];
+//! let exit = cli::run([Entry::new::<CountArgs>(count())], words);
+//! assert_eq!(exit, cli::Exit::Usage);
 //! ```
 
 mod args;
 mod ask;
+mod data;
 mod demo;
 mod diff;
 mod drive;
 mod entry;
 mod exit;
+mod flags;
+mod form;
 mod graph;
 mod json;
 mod keep;
@@ -64,11 +93,14 @@ mod new;
 mod out;
 mod picture;
 mod probe;
+mod read;
 mod shell;
 mod show;
 mod signal;
 mod size;
+mod source;
 mod unknown;
+mod wrong;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

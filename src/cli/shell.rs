@@ -127,11 +127,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
 /// The whole command line: ours, and under `run` a command for each graph.
 fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
     let mut command = Cli::command();
-    let ours: Vec<String> = {
-        let start = StartArgs::augment_args(clap::Command::new("start"));
-        let all = command.get_arguments().chain(start.get_arguments());
-        all.flat_map(names).collect()
-    };
+    let ours = taken();
     let mut graphs: Vec<clap::Command> = Vec::new();
     for entry in entries {
         let known = entry.known()?;
@@ -163,6 +159,13 @@ fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
             .subcommand_value_name("GRAPH")
     });
     Ok(command)
+}
+
+/// The names of the flags that every run has.
+pub(super) fn taken() -> Vec<String> {
+    let command = StartArgs::augment_args(Cli::command());
+    let all = command.get_arguments().flat_map(names);
+    all.chain(["help".to_owned()]).collect()
 }
 
 fn names(flag: &clap::Arg) -> Vec<String> {

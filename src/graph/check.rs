@@ -40,6 +40,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
         nodes: nodes.iter().map(node_view).collect(),
         fields: S::fields().iter().map(|field| field_view(*field)).collect(),
         state: S::NAME,
+        doc: S::DOC,
         name,
     };
     check_paths(&view, &mut problems);
@@ -125,6 +126,7 @@ fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
         reducer: field.reducer(),
         codec: field.codec().number(),
         required: field.required(),
+        doc: field.doc(),
     }
 }
 

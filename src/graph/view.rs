@@ -53,6 +53,8 @@ pub struct GraphView {
     pub name: String,
     /// The state's name.
     pub state: &'static str,
+    /// The state's doc comment; empty if it has none.
+    pub doc: &'static str,
     /// The nodes, in declaration order.
     pub nodes: Vec<NodeView>,
     /// The edges: out of the start, then node by node.
@@ -119,4 +121,6 @@ pub struct FieldView {
     pub codec: u8,
     /// Whether stored bytes and the first input must have it.
     pub required: bool,
+    /// Its doc comment; empty if it has none.
+    pub doc: &'static str,
 }

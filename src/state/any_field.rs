@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::change::{Base, Merges};
 use super::codec::{Codec, CodecError, ItemReader, ItemWriter};
 use super::reducer::{Layout, Reducer};
+use super::shape::Shape;
 use super::{Field, State, digest, shape};
 
 /// A change of one field, as bytes.
@@ -49,6 +50,8 @@ pub struct ReducerInfo {
 pub trait AnyField<S: State>: fmt::Debug + Send + Sync + sealed::Sealed {
     /// The field's name.
     fn name(&self) -> &'static str;
+    /// The field's doc comment; empty if it has none.
+    fn doc(&self) -> &'static str;
     /// Whether stored bytes and the first input must have it.
     fn required(&self) -> bool;
     /// How values and updates become bytes.
@@ -59,6 +62,13 @@ pub trait AnyField<S: State>: fmt::Debug + Send + Sync + sealed::Sealed {
     fn reducer(&self) -> ReducerInfo;
     /// The serde shape of the value, as text; the type's name where it cannot be traced.
     fn shape(&self) -> String;
+    /// The serde shape of what the reducer is given.
+    fn update_shape(&self) -> Shape;
+    /// Has the reducer merge what these bytes say: MessagePack, whatever the field's own codec.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the bytes do not decode to what the reducer is given.
+    fn merge_named(&self, update: &mut S::Update, bytes: &[u8]) -> Result<(), CodecError>;
     /// Whether the update changes the field.
     fn written(&self, update: &S::Update) -> bool;
     /// The change as bytes; none if there is none.
@@ -130,6 +140,10 @@ where
         Field::name(self)
     }
 
+    fn doc(&self) -> &'static str {
+        Field::doc(self)
+    }
+
     fn required(&self) -> bool {
         Field::required(self)
     }
@@ -154,6 +168,15 @@ where
 
     fn shape(&self) -> String {
         shape::of::<T>()
+    }
+
+    fn update_shape(&self) -> Shape {
+        Shape::of::<R::Update>()
+    }
+
+    fn merge_named(&self, update: &mut S::Update, bytes: &[u8]) -> Result<(), CodecError> {
+        self.merge(update, Codec::MessagePack.decode(bytes)?);
+        Ok(())
     }
 
     fn written(&self, update: &S::Update) -> bool {

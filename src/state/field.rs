@@ -25,6 +25,7 @@ use super::reducer::Reducer;
 /// ```
 pub struct Field<S, T, R> {
     name: &'static str,
+    doc: &'static str,
     codec: Codec,
     required: bool,
     /// An [`Accessors`]; without its type, because that can only be written where the reducer
@@ -68,12 +69,14 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
     #[doc(hidden)]
     pub const fn new(
         name: &'static str,
+        doc: &'static str,
         codec: Codec,
         required: bool,
         accessors: &'static Accessors<S, T, R::Update>,
     ) -> Self {
         Self {
             name,
+            doc,
             codec,
             required,
             accessors,
@@ -91,6 +94,11 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
     /// The field's name.
     pub const fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// The field's doc comment; empty if it has none.
+    pub const fn doc(&self) -> &'static str {
+        self.doc
     }
 
     /// How the field's values become bytes.

@@ -32,6 +32,7 @@ pub(crate) use merge::panic_message;
 pub use merge::{MergeFault, Staged, settle, stage};
 pub use reducer::{Layout, ReduceFault, Reducer};
 pub(crate) use shape::of as shape_of;
+pub use shape::{Shape, ShapeContent, ShapeField, ShapeVariant};
 pub use snapshot::Snapshot;
 
 /// What all nodes of a graph share. Made by `#[derive(State)]` on a plain struct.
@@ -73,6 +74,9 @@ pub trait State: Clone + Default + Send + Sync + 'static {
 
     /// The struct's name.
     const NAME: &'static str;
+
+    /// The struct's doc comment; empty if it has none.
+    const DOC: &'static str = "";
 
     /// The declared version of the fields' types; 1 unless the struct says otherwise.
     const VERSION: u32 = 1;

@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Error, Ident, LitInt, LitStr, Meta, Token, TypePath};
+use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Token, TypePath};
 
 /// The variants of `milepost::Codec`.
 const CODECS: [&str; 2] = ["MessagePack", "Bincode"];
@@ -58,11 +58,32 @@ impl FieldAttributes {
     }
 }
 
+/// The text of doc comments, as people read it; empty if there are none.
+pub(crate) fn text(docs: &[Attribute]) -> String {
+    let lines = docs.iter().filter_map(|attribute| {
+        let Meta::NameValue(pair) = &attribute.meta else {
+            return None;
+        };
+        let Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) = &pair.value
+        else {
+            return None;
+        };
+        let text = text.value();
+        Some(text.strip_prefix(' ').unwrap_or(&text).to_owned())
+    });
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
 /// What stands on the struct.
 #[derive(Default)]
 pub(crate) struct StateAttributes {
     /// The declared version of the fields' types.
     pub(crate) version: Option<LitInt>,
+    /// The struct's own doc comment.
+    pub(crate) docs: Vec<Attribute>,
 }
 
 impl StateAttributes {
@@ -70,7 +91,9 @@ impl StateAttributes {
         let mut found = Self::default();
         for attribute in attributes {
             let path = attribute.path();
-            if path.is_ident("state") {
+            if path.is_ident("doc") {
+                found.docs.push(attribute.clone());
+            } else if path.is_ident("state") {
                 found.read_keys(attribute)?;
             } else if ["reduce", "codec", "required"]
                 .iter()

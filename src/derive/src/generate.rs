@@ -7,6 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 
+use crate::attributes::text;
 use crate::state::{Field, Fields};
 
 /// Everything for one state.
@@ -130,9 +131,11 @@ fn constants(state: &Fields, update: &Ident) -> TokenStream {
             reducer,
             required,
             codec,
+            docs,
             ..
         } = field;
         let named = &field.name;
+        let doc = text(docs);
         let (fits, constant) = hidden_names(field);
         let given = update_of(field);
         let codec = codec
@@ -158,6 +161,7 @@ fn constants(state: &Fields, update: &Ident) -> TokenStream {
                 const #constant: ::milepost::Field<#name, #value, #slot::Reducer> =
                     ::milepost::Field::new(
                         #named,
+                        #doc,
                         ::milepost::Codec::#codec,
                         #required,
                         &::milepost::plumbing::Accessors {
@@ -210,6 +214,7 @@ fn constants(state: &Fields, update: &Ident) -> TokenStream {
 fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
     let name = &state.name;
     let title = name.unraw().to_string();
+    let doc = text(&state.docs);
     let version = state.version.as_ref().map(|version| {
         quote! {
             const VERSION: u32 = #version;
@@ -239,6 +244,7 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
             type Update = #update;
 
             const NAME: &'static str = #title;
+            const DOC: &'static str = #doc;
             #version
 
             fn fields() -> &'static [&'static dyn ::milepost::plumbing::AnyField<Self>] {

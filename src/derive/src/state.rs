@@ -16,6 +16,7 @@ pub(crate) struct Fields {
     pub(crate) name: Ident,
     pub(crate) visibility: Visibility,
     pub(crate) version: Option<LitInt>,
+    pub(crate) docs: Vec<Attribute>,
     pub(crate) all: Vec<Field>,
 }
 
@@ -62,9 +63,9 @@ impl Fields {
             ));
         }
         let mut wrong = Wrong::default();
-        let version = wrong
+        let attributes = wrong
             .keep(StateAttributes::read(&item.attrs))
-            .and_then(|attributes| attributes.version);
+            .unwrap_or_default();
         let all = named
             .named
             .iter()
@@ -74,7 +75,8 @@ impl Fields {
         Ok(Self {
             name: name.clone(),
             visibility: item.vis.clone(),
-            version,
+            version: attributes.version,
+            docs: attributes.docs,
             all,
         })
     }

@@ -14,6 +14,7 @@
 //! | `^1` | the struct or enum so many levels out: a type that contains itself |
 //! | `… as path::Type` | could not be traced to its end; the type's name stands for the rest |
 
+mod known;
 mod node;
 mod parts;
 mod probe;
@@ -23,6 +24,7 @@ mod trace;
 
 use serde::de::DeserializeOwned;
 
+pub use known::{Shape, ShapeContent, ShapeField, ShapeVariant};
 use node::Node;
 use probe::Probe;
 use trace::Trace;
@@ -30,8 +32,24 @@ use trace::Trace;
 /// More rounds than any type has nodes that are worth tracing.
 const ROUNDS: usize = 10_000;
 
-/// The shape of a type.
+/// The shape of a type, as text.
 pub(crate) fn of<T: DeserializeOwned>() -> String {
+    let root = trace::<T>();
+    if root.is_complete() {
+        root.to_string()
+    } else {
+        format!("{root} as {}", std::any::type_name::<T>())
+    }
+}
+
+impl Shape {
+    /// The shape of a type, as a tree.
+    pub(super) fn of<T: DeserializeOwned>() -> Self {
+        trace::<T>().into()
+    }
+}
+
+fn trace<T: DeserializeOwned>() -> Node {
     let mut root = Node::Unknown;
     let mut trace = Trace::default();
     for _ in 0..ROUNDS {
@@ -42,9 +60,5 @@ pub(crate) fn of<T: DeserializeOwned>() -> String {
             break;
         }
     }
-    if root.is_complete() {
-        root.to_string()
-    } else {
-        format!("{root} as {}", std::any::type_name::<T>())
-    }
+    root
 }

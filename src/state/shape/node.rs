@@ -16,7 +16,9 @@ pub(super) enum Node {
     Tuple(Vec<Node>),
     Struct(Vec<Field>),
     Enum(Vec<Variant>),
-    /// The struct or enum so many levels out.
+    /// A newtype or a tuple struct: a level, though no codec writes it.
+    Wrapper(Box<Node>),
+    /// The type with a name so many levels out.
     Outer(usize),
 }
 
@@ -50,7 +52,7 @@ impl Node {
         match self {
             Node::Unknown => false,
             Node::Scalar(_, taken) => *taken,
-            Node::Option(inner) | Node::Seq(inner) => inner.is_complete(),
+            Node::Option(inner) | Node::Seq(inner) | Node::Wrapper(inner) => inner.is_complete(),
             Node::Map(entry) => entry.0.is_complete() && entry.1.is_complete(),
             Node::Tuple(nodes) => nodes.iter().all(Node::is_complete),
             Node::Struct(fields) => all_complete(fields),
@@ -85,6 +87,7 @@ impl fmt::Display for Node {
             Node::Scalar(kind, _) => f.write_str(kind),
             Node::Option(inner) => write!(f, "{inner}?"),
             Node::Seq(inner) => write!(f, "[{inner}]"),
+            Node::Wrapper(inner) => inner.fmt(f),
             Node::Map(entry) => write!(f, "{{{}: {}}}", entry.0, entry.1),
             Node::Tuple(nodes) => tuple(f, nodes),
             Node::Struct(fields) => {

@@ -84,6 +84,23 @@ impl<'t> Probe<'t> {
         value
     }
 
+    /// Goes into a type with a name that no codec writes.
+    fn wrapper<T>(
+        self,
+        name: &'static str,
+        into: impl FnOnce(Probe<'_>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        self.named(name, |probe| {
+            if !matches!(probe.node, Node::Wrapper(_)) {
+                *probe.node = Node::Wrapper(Box::default());
+            }
+            let Node::Wrapper(inner) = probe.node else {
+                return Err(Stop);
+            };
+            into(Probe::new(inner, probe.trace))
+        })
+    }
+
     /// Whether an option, a sequence or a map should be given something inside.
     fn goes_in(&self, inner: &Node) -> bool {
         self.trace.idle == 0 && !inner.is_complete()
@@ -249,7 +266,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     ) -> Result<V::Value, Stop> {
         // No codec writes the wrapper. It counts as a level, since a type can be inside itself
         // through it.
-        self.named(type_name::<V::Value>(), |probe| {
+        self.wrapper(type_name::<V::Value>(), |probe| {
             visitor.visit_newtype_struct(probe)
         })
     }
@@ -286,7 +303,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         len: usize,
         visitor: V,
     ) -> Result<V::Value, Stop> {
-        self.named(type_name::<V::Value>(), |probe| {
+        self.wrapper(type_name::<V::Value>(), |probe| {
             probe.deserialize_tuple(len, visitor)
         })
     }

@@ -81,6 +81,7 @@ pub(crate) fn view(name: &str, nodes: Vec<NodeView>, edges: Vec<EdgeView>) -> Gr
     GraphView {
         name: name.to_owned(),
         state: "State",
+        doc: "",
         nodes,
         edges,
         fields: Vec::new(),
