@@ -29,5 +29,5 @@ for (const text of JSON.parse(readFileSync(0, "utf8"))) {
     edges: db.getEdges().map(({ start, end, text }) => [start, end, decode(text)]),
   });
 }
-process.stdout.write(JSON.stringify(understood));
-process.exit(0);
+// Leaving before a pipe has taken everything would cut the answer off.
+process.stdout.write(JSON.stringify(understood), () => process.exit(0));

@@ -30,6 +30,8 @@ pub enum EventKind {
         thread: ThreadId,
         /// The run.
         run: RunId,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
         /// The input.
         update: Vec<FieldUpdate>,
         /// The edges taken out of the start.
@@ -43,6 +45,8 @@ pub enum EventKind {
         thread: ThreadId,
         /// The run.
         run: RunId,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
         /// How many supersteps are closed.
         step: Step,
         /// How often the open superstep was taken over after a crash, this time included.
@@ -86,6 +90,8 @@ pub enum EventKind {
         attempts: u32,
         /// How long the last try took, in microseconds; 0 where no clock was read.
         micros: u64,
+        /// The tries, in order; empty where no clock was read.
+        tries: Vec<Try>,
         /// The exit, for a node that has some.
         exit: Option<String>,
         /// The error that the graph tolerated, where it failed.
@@ -99,6 +105,8 @@ pub enum EventKind {
         task: TaskPath,
         /// How many tries it took.
         attempts: u32,
+        /// The tries, in order; empty where no clock was read.
+        tries: Vec<Try>,
         /// The last error.
         error: ErrorText,
     },
@@ -106,6 +114,8 @@ pub enum EventKind {
     Committed {
         /// The superstep.
         step: Step,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
         /// The edges taken.
         edges: Vec<TakenEdge>,
         /// What runs next.
@@ -115,6 +125,8 @@ pub enum EventKind {
     Ended {
         /// How: `finished`, `failed`, `cancelled`, `limited`, …
         status: String,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
         /// How many supersteps are closed.
         step: Step,
         /// Why, where it failed.
@@ -135,6 +147,17 @@ pub struct FieldUpdate {
     pub overwritten: Option<Vec<u8>>,
     /// What the reducer was given, in order.
     pub merged: Vec<Vec<u8>>,
+}
+
+/// One try of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Try {
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// Why it failed; none for one that succeeded.
+    pub error: Option<ErrorText>,
 }
 
 /// An error as text, with its class.

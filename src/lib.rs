@@ -99,6 +99,7 @@
 //! | feature | brings | default |
 //! | --- | --- | --- |
 //! | `sled` | [`store::SledStore`], the durable store | yes |
+//! | `window` | [`store::Window`] and [`store::Peer`]: a store in use is looked at (Unix) | yes |
 //! | `conformance` | the suite that every store must pass, as a public module | no |
 //! | `cli` | the commands, for a binary of one's own | no |
 //! | `graphs` | the worked graphs of the `milepost` binary | no |
@@ -124,7 +125,7 @@ mod run;
 mod state;
 pub mod store;
 
-pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge};
+pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
     BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind, NodeRef,
     NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,
@@ -136,8 +137,8 @@ pub use milepost_derive::{Exits, State};
 pub use node::{Context, ErrorClass, Exits, IntoOutput, Node, NodeError, Output, Policy, Retry};
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Busy, Cancel, Checkpoint, Command, Ended, Progress, Report, Run, RunError, RunOptions,
-    RunStream, Runner, events, history,
+    Busy, Cancel, Checkpoint, Command, Ended, EventReader, Progress, Report, Run, RunError,
+    RunOptions, RunStream, Runner, events, history,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

@@ -56,11 +56,11 @@ pub(super) enum What {
     /// List the threads of the store
     Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
-    Show(OneThread),
+    Show(ShowArgs),
     /// List the checkpoints of a thread
-    History(OneThread),
+    History(HistoryArgs),
     /// List what happened in a thread
-    Events(OneThread),
+    Events(EventsArgs),
     /// Show which fields differ between two checkpoints of a thread
     Diff(DiffArgs),
     /// Draw a graph, or a thread laid over its graph
@@ -71,6 +71,12 @@ pub(super) enum What {
     Prune(OneThread),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
+    /// Write threads as lines of JSON, to keep them or to move them to another store
+    Export(ExportArgs),
+    /// Read threads that `export` wrote
+    Import(ImportArgs),
+    /// Check the store: every record, every reference, and whether the graphs still fit
+    Doctor(DoctorArgs),
     /// Write what a shell needs to complete the words of these commands
     Completions(CompletionsArgs),
     /// Write a small project with a graph, a test and a README
@@ -110,6 +116,9 @@ pub(super) struct StartArgs {
     /// Give up what an earlier run has left open, and start anew
     #[arg(long)]
     pub(super) abandon: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
 }
@@ -137,6 +146,9 @@ pub(super) struct ResumeArgs {
     /// Every unfinished thread, one after another
     #[arg(long)]
     pub(super) all: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
 }
@@ -165,11 +177,76 @@ pub(super) struct OneThread {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Only this part of the state, and nothing else: report, notes[3].title, /notes/3/title
+    #[arg(long, value_name = "PATH")]
+    pub(super) field: Option<String>,
+    /// Cut nothing
+    #[arg(long)]
+    pub(super) full: bool,
+    /// The thread as it was at this checkpoint [default: as it is now]
+    #[arg(long, value_name = "SEQ")]
+    pub(super) at: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HistoryArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Draw the branches as a tree
+    #[arg(long)]
+    pub(super) tree: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EventsArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Go on with what comes, until the thread ends
+    #[arg(long, short)]
+    pub(super) follow: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct CopyArgs {
     /// The thread
     pub(super) thread: ThreadId,
     /// The name of the copy
     pub(super) new: ThreadId,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The threads
+    #[arg(value_name = "THREAD", required_unless_present = "all")]
+    pub(super) threads: Vec<ThreadId>,
+    /// Every thread of the store
+    #[arg(long, conflicts_with = "threads")]
+    pub(super) all: bool,
+    /// Write to this file; it is replaced once the export is whole [default: the standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// A file that `export` wrote, or `-` for the standard input
+    pub(super) file: PathBuf,
+    /// Import under this name; only for a file with one thread
+    #[arg(long = "as", value_name = "THREAD")]
+    pub(super) new: Option<ThreadId>,
+    /// Leave threads as they are that the store has already
+    #[arg(long)]
+    pub(super) skip_existing: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Only this thread
+    #[arg(long, value_name = "THREAD")]
+    pub(super) thread: Option<ThreadId>,
 }
 
 #[derive(Debug, Args)]
@@ -188,7 +265,7 @@ pub(super) struct DiffArgs {
 pub(super) struct DotArgs {
     /// The graph; with --run, that of the thread
     pub(super) graph: Option<String>,
-    /// For which program
+    /// As what; timeline and flame are of a thread
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
     /// Lay this thread over the graph: what ran how often, what failed, what is left
@@ -210,6 +287,12 @@ pub(super) enum Format {
     Dot,
     /// Mermaid
     Mermaid,
+    /// A picture for browsers, laid out without Graphviz
+    Svg,
+    /// SVG: who ran when, in which superstep, and what it waited for
+    Timeline,
+    /// SVG: a flame graph of where the time went
+    Flame,
 }
 
 #[derive(Debug, Args)]

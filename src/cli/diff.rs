@@ -15,7 +15,7 @@ use crate::{RunError, Seq};
 /// Shows what differs.
 pub(super) async fn diff(shell: &mut Shell, args: &DiffArgs) -> Result<Exit, Failure> {
     let DiffArgs { thread, from, to } = args;
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let head = head(shell, &*store, thread).await?;
     let known = shell.graph(&head.graph)?;
     let mut states = Vec::new();

@@ -3,17 +3,20 @@
 //! In come an opened run and signals, out go its events, its end, and the command that goes on.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::{ArgMatches, FromArgMatches};
 use futures::StreamExt;
 use serde_json::json;
+use tokio::time::MissedTickBehavior;
 
 use super::args::{Probes, ResumeArgs, StartArgs};
 use super::ask::{End, Opening};
 use super::entry::Known;
 use super::exit::{Exit, Failure};
-use super::lines::{Lines, event_json};
+use super::lines::{Lines, SCHEMA, event_json};
 use super::list::all_threads;
+use super::live::{FRAME, LiveView, STOPPING};
 use super::out::one_line;
 use super::probe::Probe;
 use super::shell::{Shell, quoted};
@@ -39,14 +42,19 @@ pub(super) async fn run(
     })?;
     let thread = start.thread.unwrap_or_else(ThreadId::random);
     let store = shell.store()?;
-    drive(shell, &thread, store, opening, &*known, &start.probes).await
+    let watched = Watched {
+        known: &*known,
+        plain: start.plain,
+        probes: &start.probes,
+    };
+    drive(shell, &thread, store, opening, watched).await
 }
 
 /// Takes up one thread, or all that are unfinished.
 pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, Failure> {
     let store = shell.old_store()?;
-    let threads = match args.thread {
-        Some(thread) => vec![thread],
+    let threads = match &args.thread {
+        Some(thread) => vec![thread.clone()],
         None => {
             let mut open: Vec<_> = all_threads(&*store)
                 .await?
@@ -77,7 +85,7 @@ pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, 
     };
     let mut worst = Exit::Done;
     for thread in threads {
-        let resumed = resume_one(shell, &thread, &store, &args.probes).await;
+        let resumed = resume_one(shell, &thread, &store, &args).await;
         let exit = match resumed {
             Ok(exit) => exit,
             Err(failure) if args.all => {
@@ -98,16 +106,20 @@ async fn resume_one(
     shell: &mut Shell,
     thread: &ThreadId,
     store: &Arc<dyn CheckpointStore>,
-    probes: &Probes,
+    args: &ResumeArgs,
 ) -> Result<Exit, Failure> {
     let head = super::list::head(shell, &**store, thread).await?;
     let known = shell.graph(&head.graph).map_err(|mut failure| {
         failure.what = format!("thread {thread} cannot be taken up: {}", failure.what);
         failure
     })?;
-    check_probes(&*known, probes)?;
-    let opening = known.go_on();
-    drive(shell, thread, Arc::clone(store), opening, &*known, probes).await
+    check_probes(&*known, &args.probes)?;
+    let watched = Watched {
+        known: &*known,
+        plain: args.plain,
+        probes: &args.probes,
+    };
+    drive(shell, thread, Arc::clone(store), known.go_on(), watched).await
 }
 
 fn check_probes(known: &dyn Known, probes: &Probes) -> Result<(), Failure> {
@@ -126,14 +138,21 @@ fn check_probes(known: &dyn Known, probes: &Probes) -> Result<(), Failure> {
     )))
 }
 
+/// How a run is watched.
+struct Watched<'a> {
+    known: &'a dyn Known,
+    plain: bool,
+    probes: &'a Probes,
+}
+
 async fn drive(
     shell: &mut Shell,
     thread: &ThreadId,
     store: Arc<dyn CheckpointStore>,
     opening: Opening,
-    known: &dyn Known,
-    probes: &Probes,
+    watched: Watched<'_>,
 ) -> Result<Exit, Failure> {
+    let probes = watched.probes;
     let cancel = Cancel::new();
     let mut options = RunOptions::new().cancel(cancel.clone());
     let globals = &shell.globals;
@@ -153,6 +172,12 @@ async fn drive(
     let go_on = (!shell.in_memory()).then(|| shell.resume(thread));
     let mut live = opening(thread, store, options);
     let mut lines = Lines::default();
+    let mut view = None;
+    if !watched.plain && shell.out.go_live() {
+        view = Some(LiveView::new(watched.known.view(), Instant::now()));
+    }
+    let mut frames = tokio::time::interval(FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let event = tokio::select! {
             event = live.next() => event,
@@ -161,9 +186,16 @@ async fn drive(
                     stop_at_once(shell, go_on.as_deref());
                 }
                 cancel.cancel();
-                shell.out.hint(
-                    "milepost: stopping when the running nodes are done; once more to stop at once",
-                );
+                match &mut view {
+                    Some(view) => view.stop(),
+                    None => shell.out.hint(&format!("milepost: {STOPPING}")),
+                }
+                continue;
+            }
+            _ = frames.tick(), if view.is_some() => {
+                let size = shell.out.size();
+                let region = view.as_ref().map(|view| view.lines(size, Instant::now()));
+                shell.out.frame(region.unwrap_or_default());
                 continue;
             }
         };
@@ -172,10 +204,14 @@ async fn drive(
         for line in lines.of(&event) {
             shell.out.say(line);
         }
+        if let Some(view) = &mut view {
+            view.hear(&event, Instant::now());
+        }
         if let (Some(after), EventKind::TaskFinished { task, .. }) =
             (&probes.crash_after, &event.kind)
             && task.task().node.as_str() == after
         {
+            shell.out.go_still();
             // As sudden as a kill: no destructor runs, nothing is flushed.
             std::process::abort();
         }
@@ -188,6 +224,7 @@ async fn drive(
         ended = live.end() => ended,
         () = signals.next() => stop_at_once(shell, go_on.as_deref()),
     };
+    shell.out.go_still();
     for line in lines.rest() {
         shell.out.say(line);
     }
@@ -201,7 +238,7 @@ async fn drive(
             };
             let failure = Failure::from(error);
             if let Some(field) = missing {
-                return Err(failure.next(shell.again(&known.words_for(field))));
+                return Err(failure.next(shell.again(&watched.known.words_for(field))));
             }
             Err(match go_on {
                 _ if failure.next.is_some() => failure,
@@ -224,6 +261,7 @@ fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>
         _ => "limited",
     };
     shell.out.value(&json!({
+        "schema": SCHEMA,
         "type": "report",
         "thread": thread.as_str(),
         "run": end.run.as_str(),
@@ -255,7 +293,8 @@ fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>
 }
 
 /// Ends the process under the run: what was acknowledged is on disk, the rest runs again.
-fn stop_at_once(shell: &Shell, go_on: Option<&str>) -> ! {
+fn stop_at_once(shell: &mut Shell, go_on: Option<&str>) -> ! {
+    shell.out.go_still();
     shell.out.hint(&match go_on {
         Some(go_on) => format!("milepost: stopped; every finished node is kept\n  next: {go_on}"),
         None => "milepost: stopped".to_owned(),

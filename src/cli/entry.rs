@@ -141,6 +141,8 @@ impl Entry {
 pub(super) trait Known: Send + Sync {
     fn view(&self) -> &GraphView;
 
+    fn fingerprint(&self) -> [u8; 16];
+
     /// Adds the graph's flags to a command.
     fn flags(&self, command: clap::Command) -> clap::Command;
 
@@ -252,6 +254,10 @@ impl<S: State> Held<S> {
 impl<S: State> Known for Held<S> {
     fn view(&self) -> &GraphView {
         self.graph.view()
+    }
+
+    fn fingerprint(&self) -> [u8; 16] {
+        self.graph.fingerprint()
     }
 
     fn flags(&self, command: clap::Command) -> clap::Command {

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use super::in_use;
 use crate::store::{Status, StoreError};
 use crate::{Ended, RunError};
 
@@ -103,11 +104,14 @@ pub(super) fn is_full(error: &io::Error) -> bool {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
+        if let StoreError::Locked { path, holder } = &error {
+            return in_use::locked(path, *holder, None);
+        }
         let (exit, next) = match &error {
             StoreError::Busy { .. } => (Exit::Busy, "wait until the other call is done"),
-            StoreError::Locked { .. } => (
+            StoreError::OtherWindow { .. } => (
                 Exit::Busy,
-                "wait until that process is done, or stop it: nothing acknowledged is lost",
+                "look with the program that has it open, or wait until that process is done",
             ),
             StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
                 (Exit::Busy, "let the other call finish, then look again")

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::exit::{Exit, Failure};
 use super::flags::paragraph;
 use super::shell::Shell;
+use crate::dot::short_type;
 use crate::{EdgeView, GraphView, NodeView, Point, Policy, Retry};
 
 /// Shows a graph.
@@ -87,7 +88,7 @@ fn lines(view: &GraphView) -> Vec<String> {
     let types: Vec<_> = view
         .fields
         .iter()
-        .map(|field| short(field.type_name))
+        .map(|field| short_type(field.type_name))
         .collect();
     let width = widest(&mut types.iter().map(|name| name.chars().count()));
     let merged: Vec<_> = view
@@ -123,7 +124,7 @@ fn sentence(doc: &str) -> String {
 fn about(node: &NodeView) -> String {
     let mut about = vec![node.kind.name().to_owned()];
     if let Some(payload) = node.payload {
-        about.push(format!("worker of {}", short(payload)));
+        about.push(format!("worker of {}", short_type(payload)));
     }
     let Policy {
         retry,
@@ -149,7 +150,7 @@ fn about(node: &NodeView) -> String {
 fn to(view: &GraphView, edge: &EdgeView) -> String {
     let to = name_of(view, edge.to).unwrap_or("end");
     match edge.payload {
-        Some(payload) => format!("{to}, each {}", short(payload)),
+        Some(payload) => format!("{to}, each {}", short_type(payload)),
         None => to.to_owned(),
     }
 }
@@ -180,32 +181,4 @@ fn policy_json(policy: &Policy) -> Value {
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
     })
-}
-
-/// A type's name without its modules.
-fn short(path: &str) -> String {
-    let mut short = String::with_capacity(path.len());
-    for (place, part) in path.split("::").enumerate() {
-        if place > 0 {
-            let is_word = |c: char| c.is_alphanumeric() || "_{}#".contains(c);
-            let kept = short.trim_end_matches(is_word).len();
-            short.truncate(kept);
-        }
-        short.push_str(part);
-    }
-    short
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_type_is_shown_without_its_modules() {
-        assert_eq!(short("u64"), "u64");
-        assert_eq!(
-            short("alloc::collections::BTreeMap<app::Key, alloc::vec::Vec<u8>>"),
-            "BTreeMap<Key, Vec<u8>>"
-        );
-    }
 }

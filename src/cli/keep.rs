@@ -71,7 +71,11 @@ pub(super) async fn prune(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, 
 /// Deletes a thread.
 pub(super) async fn delete(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
     let store = shell.old_store()?;
-    head(shell, &*store, thread).await?;
+    match head(shell, &*store, thread).await {
+        // A damaged thread is there, and deleting it is a way to go on without it.
+        Err(failure) if failure.exit == Exit::Corrupt => {}
+        told => drop(told?),
+    }
     store.delete_thread(thread).await?;
     shell
         .out

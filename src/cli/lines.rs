@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::out::one_line;
-use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId};
+use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId, Try};
+
+/// The version of what `--json` says of runs, in each line of it: docs/events.schema.json.
+pub(super) const SCHEMA: u32 = 1;
 
 /// Makes lines of events, in their order.
 #[derive(Debug, Default)]
@@ -44,6 +47,7 @@ impl Lines {
                 run,
                 step,
                 takeover,
+                ..
             } => {
                 let after = match takeover {
                     0 => String::new(),
@@ -84,6 +88,7 @@ impl Lines {
                 task,
                 attempts,
                 error,
+                ..
             } => {
                 let tries = match attempts {
                     1 => String::new(),
@@ -92,7 +97,9 @@ impl Lines {
                 let ErrorText { class, message } = error;
                 format!("{}  failed{tries} ({class}): {message}", at(task))
             }
-            EventKind::Committed { step, edges, next } => {
+            EventKind::Committed {
+                step, edges, next, ..
+            } => {
                 let leads = leads(edges, next);
                 return match self.waiting.take() {
                     // What it leads to has the exit's name already.
@@ -196,6 +203,16 @@ pub(super) fn event_json(event: &Event) -> Value {
     let texts =
         |names: &[NodeName]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
     let error = |error: &ErrorText| json!({"class": error.class, "message": error.message});
+    let tries = |tries: &[Try]| -> Vec<Value> {
+        let one = |one: &Try| {
+            json!({
+                "started_ms": one.started_ms,
+                "micros": one.micros,
+                "error": one.error.as_ref().map(error),
+            })
+        };
+        tries.iter().map(one).collect()
+    };
     let edges = |edges: &[TakenEdge]| -> Vec<Value> {
         let edge = |edge: &TakenEdge| {
             json!({
@@ -211,6 +228,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::Started {
             thread,
             run,
+            at_ms,
             update,
             edges: taken,
             next,
@@ -219,6 +237,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({
                 "thread": thread.as_str(),
                 "run": run.as_str(),
+                "at_ms": at_ms,
                 "update": json::update(update),
                 "edges": edges(taken),
                 "next": texts(next),
@@ -227,6 +246,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::Resumed {
             thread,
             run,
+            at_ms,
             step,
             takeover,
         } => (
@@ -234,6 +254,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             json!({
                 "thread": thread.as_str(),
                 "run": run.as_str(),
+                "at_ms": at_ms,
                 "step": step.get(),
                 "takeover": takeover,
             }),
@@ -264,6 +285,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             task: path,
             attempts,
             micros,
+            tries: all,
             exit,
             tolerated,
             update,
@@ -273,6 +295,7 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "task": task(path),
                 "attempts": attempts,
                 "micros": micros,
+                "tries": tries(all),
                 "exit": exit,
                 "tolerated": tolerated.as_ref().map(error),
                 "update": json::update(update),
@@ -281,30 +304,159 @@ pub(super) fn event_json(event: &Event) -> Value {
         EventKind::TaskFailed {
             task: path,
             attempts,
+            tries: all,
             error: why,
         } => (
             "task_failed",
-            json!({"task": task(path), "attempts": attempts, "error": error(why)}),
+            json!({"task": task(path), "attempts": attempts, "tries": tries(all), "error": error(why)}),
         ),
         EventKind::Committed {
             step,
+            at_ms,
             edges: taken,
             next,
         } => (
             "committed",
-            json!({"step": step.get(), "edges": edges(taken), "next": texts(next)}),
+            json!({"step": step.get(), "at_ms": at_ms, "edges": edges(taken), "next": texts(next)}),
         ),
         EventKind::Ended {
             status,
+            at_ms,
             step,
             error: why,
         } => (
             "ended",
-            json!({"status": status, "step": step.get(), "error": why.as_ref().map(error)}),
+            json!({"status": status, "at_ms": at_ms, "step": step.get(), "error": why.as_ref().map(error)}),
         ),
     };
+    fields["schema"] = json!(SCHEMA);
     fields["type"] = json!(name);
     fields["epoch"] = json!(event.epoch.get());
     fields["seq"] = json!(event.seq.map(crate::Seq::get));
     fields
+}
+
+#[cfg(test)]
+mod tests {
+    use boon::{Compiler, Schemas};
+
+    use super::*;
+    use crate::{Epoch, FieldUpdate, Seq, Step, Try};
+
+    /// A sample of the kind behind this one. A new kind does not compile until it stands here.
+    fn after(kind: &EventKind) -> Option<EventKind> {
+        let node = NodeName::new("node").expect("a name");
+        let step = Step::new(3);
+        let task = TaskPath::new(step, node.clone(), 2);
+        let error = ErrorText {
+            class: "transient".to_owned(),
+            message: "no answer".to_owned(),
+        };
+        let tries = vec![Try {
+            started_ms: 5,
+            micros: 7,
+            error: Some(error.clone()),
+        }];
+        let update = vec![FieldUpdate {
+            field: "n".to_owned(),
+            codec: 1,
+            cleared: true,
+            overwritten: Some(vec![0x01]),
+            merged: vec![vec![0x02]],
+        }];
+        let edges = vec![TakenEdge {
+            from: None,
+            label: "Again".to_owned(),
+            to: Some(node.clone()),
+            tasks: 1,
+        }];
+        Some(match kind {
+            EventKind::Started { thread, run, .. } => EventKind::Resumed {
+                thread: thread.clone(),
+                run: run.clone(),
+                step,
+                takeover: 1,
+                at_ms: 5,
+            },
+            EventKind::Resumed { .. } => EventKind::SuperstepStarted {
+                step,
+                tasks: vec![task],
+            },
+            EventKind::SuperstepStarted { .. } => EventKind::TaskStarted { task, attempt: 2 },
+            EventKind::TaskStarted { .. } => EventKind::Token {
+                task,
+                text: "to".to_owned(),
+            },
+            EventKind::Token { .. } => EventKind::Custom {
+                task,
+                name: "found".to_owned(),
+                value: vec![0x93, 0x01, 0x02, 0x03],
+            },
+            EventKind::Custom { .. } => EventKind::TaskFinished {
+                task,
+                attempts: 2,
+                micros: 7,
+                tries: tries.clone(),
+                exit: Some("Again".to_owned()),
+                tolerated: Some(error),
+                update,
+            },
+            EventKind::TaskFinished { .. } => EventKind::TaskFailed {
+                task,
+                attempts: 1,
+                tries,
+                error,
+            },
+            EventKind::TaskFailed { .. } => EventKind::Committed {
+                step,
+                edges,
+                next: vec![node],
+                at_ms: 5,
+            },
+            EventKind::Committed { .. } => EventKind::Ended {
+                status: "failed".to_owned(),
+                step,
+                error: Some(error),
+                at_ms: 5,
+            },
+            EventKind::Ended { .. } => return None,
+        })
+    }
+
+    #[test]
+    fn the_schema_knows_every_kind_of_event_and_no_other() {
+        let text = include_str!("../../docs/events.schema.json");
+        let schema: Value = serde_json::from_str(text).expect("JSON");
+        let known = schema["oneOf"].as_array().expect("a list");
+        let known: Vec<_> = known.iter().map(|one| one["$ref"].clone()).collect();
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        compiler
+            .add_resource("events", schema)
+            .expect("a JSON value");
+        let index = compiler.compile("events", &mut schemas).expect("a schema");
+        let mut kind = Some(EventKind::Started {
+            thread: ThreadId::new("thread").expect("a name"),
+            run: RunId::new("run").expect("a name"),
+            update: Vec::new(),
+            edges: Vec::new(),
+            next: Vec::new(),
+            at_ms: 5,
+        });
+        let mut told = Vec::new();
+        while let Some(this) = kind {
+            kind = after(&this);
+            let value = event_json(&Event {
+                epoch: Epoch::new(1),
+                seq: Some(Seq::new(4)),
+                kind: this,
+            });
+            let checked = schemas.validate(&value, index);
+            checked.unwrap_or_else(|why| panic!("{value}\n{why:#}"));
+            let name = value["type"].as_str().expect("a name");
+            told.push(json!(format!("#/$defs/{name}")));
+        }
+        // These are no events of a run, but lines about one.
+        told.extend(["report", "error"].map(|name| json!(format!("#/$defs/{name}"))));
+        assert_eq!(told, known);
+    }
 }

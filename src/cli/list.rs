@@ -36,7 +36,7 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
 
 /// Lists the threads, sorted by name.
 pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
+    let store = shell.look()?;
     let mut threads = all_threads(&*store).await?;
     threads.sort_by(|(left, _), (right, _)| left.cmp(right));
     let all = threads.len();
@@ -91,12 +91,14 @@ pub(super) async fn head(
     if let Some(head) = store.head(thread).await? {
         return Ok(head);
     }
-    let mut known = all_threads(store).await?;
-    known.sort_by(|(left, _), (right, _)| left.cmp(right));
+    // A damaged thread does not keep the others from being named.
+    let known = store.thread_names().await?;
+    let mut known: Vec<_> = known.into_iter().flatten().collect();
+    known.sort();
     let mut names: Vec<_> = known
         .iter()
         .take(NAMED)
-        .map(|(thread, _)| one_line(thread.as_str()))
+        .map(|thread| one_line(thread.as_str()))
         .collect();
     if known.len() > NAMED {
         names.push(format!("and {} more", known.len() - NAMED));

@@ -73,33 +73,46 @@
 //! assert_eq!(exit, cli::Exit::Usage);
 //! ```
 
+mod archive;
 mod args;
 mod ask;
 mod data;
 mod demo;
 mod diff;
+mod doctor;
 mod drive;
 mod entry;
 mod exit;
+mod export;
+mod fit;
 mod flags;
+mod follow;
 mod form;
 mod graph;
+mod history;
+mod import;
+mod in_use;
 mod json;
 mod keep;
+mod laid;
 mod lines;
 mod list;
+mod live;
 mod look;
 mod new;
 mod out;
+mod path;
 mod picture;
 mod probe;
 mod read;
+mod region;
 mod shell;
 mod show;
 mod signal;
 mod size;
 mod source;
 mod unknown;
+mod when;
 mod wrong;
 
 use std::ffi::OsString;

@@ -4,23 +4,70 @@
 //! model, a damaged record), so control characters are shown and never obeyed. A reader that has
 //! gone away ends the output quietly.
 
+use std::env;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use serde_json::{Value, json};
+use terminal_size::{Height, Width, terminal_size};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::exit::Failure;
+use super::lines::SCHEMA;
+use super::region::{self, Above};
+
+/// How wide text is that goes to no terminal.
+const WIDE: usize = 120;
 
 /// The terminal, for one command.
 #[derive(Debug)]
 pub(super) struct Out {
     json: bool,
     gone: bool,
+    /// Lines that wait for the next frame, where there is a live region.
+    live: Option<String>,
 }
 
 impl Out {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, gone: false }
+        Self {
+            json,
+            gone: false,
+            live: None,
+        }
+    }
+
+    /// From now on lines are shown with the next frame, if this is a terminal on which rows can be
+    /// drawn over. Says whether it is.
+    pub(super) fn go_live(&mut self) -> bool {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let able = !self.json
+            && io::stdout().is_terminal()
+            && set("NO_COLOR").is_none()
+            && set("TERM").is_some_and(|term| term != "dumb");
+        self.live = able.then(String::new);
+        able
+    }
+
+    /// Shows the lines that wait, and below them the live region.
+    pub(super) fn frame(&mut self, region: Vec<String>) {
+        if let Some(stays) = self.live.as_mut().map(std::mem::take) {
+            self.gone |= region::draw(&stays, region).is_err();
+        }
+    }
+
+    /// Shows the lines that wait, and takes the live region away.
+    pub(super) fn go_still(&mut self) {
+        self.frame(Vec::new());
+        self.live = None;
+    }
+
+    /// Columns and rows of the terminal; where there is none, those of a wide page.
+    pub(super) fn size(&self) -> (usize, usize) {
+        match terminal_size().filter(|_| io::stdout().is_terminal()) {
+            Some((Width(columns), Height(rows))) => (columns.into(), rows.into()),
+            None => (WIDE, 24),
+        }
     }
 
     /// Whether values are wanted instead of lines.
@@ -56,7 +103,8 @@ impl Out {
     pub(super) fn complain(&self, failure: &Failure) {
         let Failure { exit, what, next } = failure;
         let text = if self.json {
-            let value = json!({"error": {"exit": exit.code(), "what": what, "next": next}});
+            let error = json!({"exit": exit.code(), "what": what, "next": next});
+            let value = json!({"schema": SCHEMA, "error": error});
             value.to_string()
         } else {
             let next = next.as_ref();
@@ -69,11 +117,15 @@ impl Out {
     /// Says something on the error channel that is not a result.
     pub(super) fn hint(&self, text: &str) {
         // Where even that channel is gone, the exit code is left.
-        let _ = writeln!(io::stderr().lock(), "{}", shown(text));
+        let _ = Above.write_all(format!("{}\n", shown(text)).as_bytes());
     }
 
     fn put(&mut self, text: &str) {
         if self.gone {
+            return;
+        }
+        if let Some(waiting) = &mut self.live {
+            waiting.extend([text, "\n"]);
             return;
         }
         let mut out = io::stdout().lock();
@@ -83,8 +135,14 @@ impl Out {
     }
 }
 
+impl Drop for Out {
+    fn drop(&mut self) {
+        self.go_still();
+    }
+}
+
 /// The text with control characters made visible.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -108,13 +166,20 @@ pub(super) fn one_line(name: &str) -> String {
     name.replace('\n', "\\n")
 }
 
-/// Cuts a text to a width, and says that it was cut.
+/// Cuts a text to a number of columns, and says that it was cut.
 pub(super) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
+    let Some(mut left) = width.checked_sub(1) else {
+        return String::new();
+    };
+    let kept = text.chars().take_while(|c| {
+        let fits = c.width().unwrap_or(0) <= left;
+        left = left.saturating_sub(c.width().unwrap_or(0));
+        fits
+    });
+    format!("{}…", kept.collect::<String>())
 }
 
 #[cfg(test)]
@@ -130,5 +195,9 @@ mod tests {
     fn a_long_text_is_cut_between_characters() {
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(cut("日本語", 6), "日本語");
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(cut("日本語", 0), "");
     }
 }

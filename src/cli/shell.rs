@@ -4,6 +4,7 @@
 //! graphs are looked up here and nowhere else.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::env;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +19,15 @@ use tracing_subscriber::EnvFilter;
 use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, is_full};
+use super::in_use::{Shown, Sight};
 use super::out::Out;
-use super::{demo, diff, drive, graph, keep, list, look, new, picture, show};
+use super::region::Above;
+use super::{
+    demo, diff, doctor, drive, export, follow, graph, history, import, in_use, keep, list, look,
+    new, picture, show,
+};
 use crate::ThreadId;
-use crate::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
+use crate::store::{CheckpointStore, MemoryStore, StoreError};
 
 /// The store's folder where nothing else is said.
 const STORE: &str = "mileposts";
@@ -33,6 +39,8 @@ pub(super) struct Shell {
     pub(super) out: Out,
     /// The program's name, as the next command needs it.
     program: String,
+    /// Lets others look at the store that this process has open.
+    shown: RefCell<Option<Shown>>,
 }
 
 /// Runs a command line.
@@ -86,6 +94,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
         out: Out::new(globals.json),
         globals,
         program: program.into_owned(),
+        shown: RefCell::default(),
     };
     let run = given
         .subcommand_matches("run")
@@ -106,14 +115,18 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
             What::Threads(args) => list::threads(&mut shell, &args).await,
-            What::Show(args) => show::show(&mut shell, &args.thread).await,
-            What::History(args) => look::history(&mut shell, &args.thread).await,
+            What::Show(args) => show::show(&mut shell, &args).await,
+            What::History(args) => history::history(&mut shell, &args).await,
+            What::Events(args) if args.follow => follow::follow(&mut shell, &args.thread).await,
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
+            What::Export(args) => export::export(&mut shell, &args).await,
+            What::Import(args) => import::import(&mut shell, &args).await,
+            What::Doctor(args) => doctor::doctor(&mut shell, &args).await,
             What::Completions(args) => shell.completions(args.shell),
             What::New(args) => new::new(&mut shell, &args),
             What::Demo(args) => demo::demo(&mut shell, args).await,
@@ -212,12 +225,22 @@ impl Shell {
         }
     }
 
+    /// The program's name.
+    pub(super) fn program(&self) -> &str {
+        &self.program
+    }
+
     /// The command that takes a thread up.
     pub(super) fn resume(&self, thread: &ThreadId) -> String {
+        self.on("resume", thread)
+    }
+
+    /// A command on a thread.
+    pub(super) fn on(&self, command: &str, thread: &ThreadId) -> String {
         let name = thread.as_str();
         // Quoting alone does not keep a name from being read as a flag.
         let end = if name.starts_with('-') { "-- " } else { "" };
-        self.again(&format!("resume {end}{}", quoted(name)))
+        self.again(&format!("{command} {end}{}", quoted(name)))
     }
 
     /// Writes the completions of the whole command line, graphs and their flags included.
@@ -240,7 +263,8 @@ impl Shell {
         self.place() == Path::new("memory")
     }
 
-    fn place(&self) -> PathBuf {
+    /// The store's folder.
+    pub(super) fn place(&self) -> PathBuf {
         let named = self.globals.store.clone();
         let named = named.or_else(|| env::var_os("MILEPOST_STORE").map(PathBuf::from));
         let named = named.filter(|path| !path.as_os_str().is_empty());
@@ -253,32 +277,81 @@ impl Shell {
             return Ok(Arc::new(MemoryStore::new()));
         }
         let place = self.place();
-        if place.is_dir() && !is_store(&place) && !is_empty(&place) {
+        self.check(&place)?;
+        match in_use::open(&place) {
+            Ok(store) => {
+                let store: Arc<dyn CheckpointStore> = Arc::new(store);
+                self.shown.replace(Shown::open(&store, &place));
+                Ok(store)
+            }
+            Err(StoreError::Locked { path, holder }) if in_use::is_shown(&place) => {
+                let look = self.again("events THREAD --follow");
+                Err(in_use::locked(&path, holder, Some(&look)))
+            }
+            Err(error) => Err(unopened(error)),
+        }
+    }
+
+    /// Opens a store that must be there, to write to it.
+    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        self.check_old()?;
+        self.store()
+    }
+
+    /// Opens a store that must be there, to read it; where another process has it open, it is read
+    /// through that one.
+    pub(super) fn look(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        Ok(Arc::new(self.sight()?))
+    }
+
+    /// The same, for who wants to know whether another process has it open.
+    pub(super) fn sight(&self) -> Result<Sight, Failure> {
+        if self.in_memory() {
+            return Ok(Sight::own(self.store()?));
+        }
+        self.check_old()?;
+        let place = self.place();
+        self.check(&place)?;
+        Sight::find(&place).map_err(|error| {
+            let silent = matches!(error, StoreError::Locked { .. }) && in_use::is_shown(&place);
+            let mut failure = unopened(error);
+            if silent {
+                failure
+                    .what
+                    .push_str("; it lets others look, but does not answer");
+            }
+            failure
+        })
+    }
+
+    fn check(&self, place: &Path) -> Result<(), Failure> {
+        if place.is_dir() && !is_store(place) && !is_empty(place) {
             let what = format!(
                 "{} is a folder of other things, and no store",
                 place.display()
             );
             return Err(Failure::usage(what).next("name another folder with --store"));
         }
-        match SledStore::open(&place) {
-            Ok(store) => Ok(Arc::new(store)),
-            // Nothing has run yet: it is the place that is wrong.
-            Err(ref error @ StoreError::Io { ref source, .. }) if !is_full(source) => {
-                Err(Failure::usage(error.to_string())
-                    .next("name a folder that can be written with --store, or --store memory"))
-            }
-            Err(error) => Err(error.into()),
-        }
+        Ok(())
     }
 
-    /// Opens a store that must be there.
-    pub(super) fn old_store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+    fn check_old(&self) -> Result<(), Failure> {
         let place = self.place();
         if !self.in_memory() && !place.exists() {
             let what = format!("there is no store at {} yet", place.display());
             return Err(Failure::usage(what).next(self.again("run GRAPH")));
         }
-        self.store()
+        Ok(())
+    }
+}
+
+/// Why a store could not be opened.
+fn unopened(error: StoreError) -> Failure {
+    match error {
+        // Nothing has run yet: it is the place that is wrong.
+        StoreError::Io { ref source, .. } if !is_full(source) => Failure::usage(error.to_string())
+            .next("name a folder that can be written with --store, or --store memory"),
+        error => error.into(),
     }
 }
 
@@ -305,7 +378,7 @@ fn watch() {
     // A second command in one process keeps what the first has set.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(asked))
-        .with_writer(std::io::stderr)
+        .with_writer(|| Above)
         .try_init();
 }
 

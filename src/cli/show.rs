@@ -1,152 +1,273 @@
-//! `show`: where a thread stands, what is left to run, and its state.
+//! `show`: what a thread did, where it stands, what it waits for, and its state.
 
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::args::ShowArgs;
 use super::exit::{Exit, Failure, stands};
+use super::laid::{self, Layout, many};
 use super::list::{head, head_json};
+use super::look::checkpoint;
 use super::out::{cut, one_line};
 use super::shell::Shell;
-use super::{json, unknown};
-use crate::store::{CheckpointStore, Head, OutcomeRecord, Record, Status, StoredTask};
+use super::when::{ago, date};
+use super::{json, path, unknown};
+use crate::store::{
+    CheckpointStore, Head, OutcomeRecord, OutcomeRef, Record, Status, Stored, StoredTask,
+};
 use crate::{RunError, Seq, ThreadId};
 
-/// How many characters of a value a line shows.
+/// How many columns of a value a line shows where nothing else is known.
 const WIDTH: usize = 120;
+/// How many open tasks are listed.
+const TASKS: usize = 12;
 
 /// Shows a thread.
-pub(super) async fn show(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, Failure> {
-    let store = shell.old_store()?;
-    let head = head(shell, &*store, thread).await?;
-    let open = Open::read(&*store, thread, &head).await?;
-    let (state, doubt) = match shell.find(&head.graph) {
-        Some(known) => match known.state(Arc::clone(&store), thread).await {
-            Ok(state) => (state, None),
-            Err(RunError::Store(error)) => return Err(error.into()),
-            // A thread of another version of the graph can still be looked at.
-            Err(error) => (
-                unknown::fields(&*store, thread, &head).await?,
-                Some(error.to_string()),
-            ),
-        },
-        None => (
-            unknown::fields(&*store, thread, &head).await?,
-            Some(format!("this program has no graph \"{}\"", head.graph)),
-        ),
-    };
-    let resume = (head.status != Status::Finished).then(|| shell.resume(thread));
+pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Failure> {
+    let thread = &args.thread;
+    let store = shell.look()?;
+    let mut head = head(shell, &*store, thread).await?;
+    let newest = head.seq;
+    let at = args.at.map(Seq::new);
+    if let Some(at) = at {
+        checkpoint(shell, &*store, thread, at).await?;
+    }
+    let (state, doubt) = state(shell, &store, thread, &head, at).await?;
+    if let Some(field) = &args.field {
+        return part(shell, args, &state, field);
+    }
+    if let Some(at) = at {
+        // A checkpoint says all of this about itself.
+        let known = crate::history(&*store, thread).await?;
+        if let Some(known) = known.into_iter().find(|known| known.seq == at) {
+            (head.seq, head.branch) = (known.seq, known.branch);
+            (head.step, head.status) = (known.step.get(), known.status);
+            head.updated_ms = known.at_ms;
+        }
+    }
+    let told = Told::read(&*store, thread, &head, at.is_some()).await?;
+    if at.is_some() {
+        head.run.clone_from(&told.run);
+    }
+    let unfinished = head.status != Status::Finished;
+    let resume = (unfinished && at.is_none()).then(|| shell.resume(thread));
     let mut value = head_json(thread, &head);
-    value["frontier"] = open.json();
-    value["error"] = open.error_json();
+    if at.is_some() {
+        // That sentence is about now.
+        value["stands"] = Value::Null;
+    }
+    value["did"] = told.did_json();
+    value["frontier"] = told.frontier_json();
+    value["error"] = told.error_json();
     value["state"] = state.clone();
     value["from_records"] = json!(doubt);
     value["resume"] = json!(resume);
     shell.out.value(&value);
+
+    let name = one_line(thread.as_str());
+    let graph = one_line(&head.graph);
+    let (was, stands) = match at {
+        Some(at) => (format!(", as it was at checkpoint {at}"), String::new()),
+        None => (String::new(), format!(": {}", stands(head.status))),
+    };
+    let next = match (&resume, at) {
+        (Some(resume), _) => resume.clone(),
+        (None, Some(at)) if at != newest => {
+            format!("{} {at} {newest}", shell.on("diff", thread))
+        }
+        _ => shell.on("history", thread),
+    };
+    let width = shell.out.size().0;
     let out = &mut shell.out;
-    out.say(format!(
-        "thread {} of graph {}",
-        one_line(thread.as_str()),
-        one_line(&head.graph)
-    ));
+    out.say(format!("thread {name} of graph {graph}{was}"));
     out.say(format!("  run     {}", one_line(&head.run)));
+    out.say(format!("  status  {}{stands}", head.status));
     out.say(format!(
-        "  status  {}: {}",
-        head.status,
-        stands(head.status)
+        "  at      superstep {}, checkpoint {}, {} ({})",
+        head.step,
+        head.seq,
+        date(head.updated_ms),
+        ago(head.updated_ms)
     ));
     out.say(format!(
-        "  at      superstep {}, checkpoint {}",
-        head.step, head.seq
+        "  did     {}",
+        cut(&told.did(head.step), width.max(40) - 10)
     ));
-    if let Some((class, message)) = &open.error {
+    if let Some((class, message)) = &told.error {
         out.say(format!("  error   ({class}) {message}"));
     }
-    for (task, done) in &open.tasks {
-        let payload = task.payload.as_ref().map(|bytes| json::value(1, bytes));
-        let payload = payload.map(|payload| format!("  {}", cut(&payload.to_string(), WIDTH / 2)));
-        out.say(format!(
-            "  {}  {}[{}]{}",
-            if *done { "done  " } else { "to run" },
-            task.node,
-            task.index,
-            payload.unwrap_or_default()
-        ));
+    for line in told.open(args.full, width) {
+        out.say(line);
     }
+    out.say(format!("  next: {next}"));
     out.say("  state");
     if let Some(doubt) = &doubt {
         out.say(format!("    as far as its records tell: {doubt}"));
     }
+    let layout = Layout {
+        width,
+        full: args.full,
+    };
     for (field, value) in state.as_object().into_iter().flatten() {
-        out.say(format!("    {field}: {}", brief(value)));
+        for line in layout.of(field, value, 4) {
+            out.say(line);
+        }
     }
-    if let Some(resume) = resume {
-        out.say(format!("  next: {resume}"));
+    Ok(Exit::Done)
+}
+
+/// The state of a thread, and why it is told by its records alone, where it is.
+async fn state(
+    shell: &Shell,
+    store: &Arc<dyn CheckpointStore>,
+    thread: &ThreadId,
+    head: &Head,
+    at: Option<Seq>,
+) -> Result<(Value, Option<String>), Failure> {
+    if let Some(at) = at {
+        let known = shell.graph(&head.graph)?;
+        let state = known.state_at(Arc::clone(store), thread, at).await;
+        let history = || shell.on("history", thread);
+        let state = state.map_err(|error| {
+            let mut failure = Failure::from(error);
+            failure.next.get_or_insert_with(history);
+            failure
+        });
+        return Ok((state?, None));
+    }
+    let doubt = match shell.find(&head.graph) {
+        Some(known) => match known.state(Arc::clone(store), thread).await {
+            Ok(state) => return Ok((state, None)),
+            Err(RunError::Store(error)) => return Err(error.into()),
+            // A thread of another version of the graph can still be looked at.
+            Err(error) => error.to_string(),
+        },
+        None => format!("this program has no graph \"{}\"", head.graph),
+    };
+    let state = unknown::fields(&**store, thread, head).await?;
+    Ok((state, Some(doubt)))
+}
+
+/// Shows a part of the state and nothing else: a text as it is, anything else as JSON.
+fn part(shell: &mut Shell, args: &ShowArgs, state: &Value, field: &str) -> Result<Exit, Failure> {
+    let part = path::part(state, field).map_err(|what| {
+        Failure::usage(format!("thread {}: {what}", args.thread))
+            .next(shell.on("show", &args.thread))
+    })?;
+    let text = match part {
+        Value::String(text) => text.clone(),
+        part if args.full => format!("{part:#}"),
+        part => part.to_string(),
+    };
+    if shell.out.is_json() {
+        shell.out.value(part);
+    } else if io::stdout().is_terminal() {
+        shell.out.say(text);
+    } else {
+        // A program gets every character as it is.
+        shell.out.raw(&text);
     }
     Ok(Exit::Done)
 }
 
 /// A value on one line, with how much there is where it is cut.
 pub(super) fn brief(value: &Value) -> String {
-    let text = value.to_string();
-    let short = cut(&text, WIDTH);
-    match value {
-        _ if short == text => text,
-        Value::Array(items) => format!("{short} ({} items)", items.len()),
-        Value::Object(entries) => format!("{short} ({} entries)", entries.len()),
-        _ => format!("{short} ({} bytes)", text.len()),
-    }
+    laid::brief(value, WIDTH)
 }
 
-/// The open superstep: what is to run, and what of it is done.
+/// What the records of a thread tell: what it did, and its open superstep.
 #[derive(Debug, Default)]
-struct Open {
+struct Told {
+    run: String,
+    /// How many tasks of each node have finished, in the order in which they first did.
+    did: Vec<(String, u64)>,
+    supersteps: u64,
+    inputs: u64,
+    resumes: u64,
+    failures: u64,
+    /// What is to run, and whether it is done.
     tasks: Vec<(StoredTask, bool)>,
     error: Option<(String, String)>,
 }
 
-impl Open {
+impl Told {
+    /// Reads the records of a thread; of one that is looked back at, those up to its checkpoint.
     async fn read(
         store: &dyn CheckpointStore,
         thread: &ThreadId,
         head: &Head,
+        back: bool,
     ) -> Result<Self, Failure> {
-        let mut open = Self::default();
-        let mut from = head.seq;
+        let mut told = Self::default();
+        let mut from = Seq::new(1);
         loop {
             let page = store.records(thread, from, 256).await?;
             let Some(last) = page.last() else {
-                return Ok(open);
+                return Ok(told);
             };
             from = last.seq.next();
             for stored in &page {
-                open.add(stored.seq, &stored.record, head);
+                if back && stored.seq > head.seq {
+                    return Ok(told);
+                }
+                told.add(stored, head);
             }
         }
     }
 
-    fn add(&mut self, seq: Seq, record: &Record, head: &Head) {
-        match record {
-            Record::Input(input) if seq == head.seq => self.frontier(&input.frontier),
-            Record::Commit(commit) if seq == head.seq => self.frontier(&commit.frontier),
-            Record::Outcome(OutcomeRecord {
-                step, node, index, ..
-            }) if *step == head.step + 1 => {
-                let found = self
-                    .tasks
-                    .iter_mut()
-                    .find(|(task, _)| task.node == *node && task.index == *index);
-                if let Some((_, done)) = found {
-                    *done = true;
+    fn add(&mut self, stored: &Stored, head: &Head) {
+        match &*stored.record {
+            Record::Input(input) => {
+                self.inputs += 1;
+                self.run.clone_from(&input.run);
+                self.error = None;
+                if stored.seq == head.seq {
+                    self.frontier(&input.frontier);
+                }
+            }
+            Record::Commit(commit) => {
+                self.supersteps += 1;
+                for outcome in &commit.outcomes {
+                    if let OutcomeRef::Inline(outcome) = outcome {
+                        self.finished(outcome);
+                    }
+                }
+                if stored.seq == head.seq {
+                    self.frontier(&commit.frontier);
+                }
+            }
+            Record::Outcome(outcome) => {
+                self.finished(outcome);
+                if stored.seq > head.seq && outcome.step == head.step + 1 {
+                    let found = self
+                        .tasks
+                        .iter_mut()
+                        .find(|(task, _)| task.node == outcome.node && task.index == outcome.index);
+                    if let Some((_, done)) = found {
+                        *done = true;
+                    }
                 }
             }
             Record::Stopped(stopped) => {
+                self.failures += stopped.failed.len() as u64;
                 let error = stopped.error.as_ref();
                 self.error = error.map(|error| (error.class.clone(), error.message.clone()));
             }
             // Taken up again: what stopped it before is history.
-            Record::Started(_) => self.error = None,
+            Record::Started(_) => {
+                self.resumes += 1;
+                self.error = None;
+            }
             _ => {}
+        }
+    }
+
+    fn finished(&mut self, outcome: &OutcomeRecord) {
+        match self.did.iter_mut().find(|(node, _)| *node == outcome.node) {
+            Some((_, count)) => *count += 1,
+            None => self.did.push((outcome.node.clone(), 1)),
         }
     }
 
@@ -154,7 +275,70 @@ impl Open {
         self.tasks = tasks.iter().map(|task| (task.clone(), false)).collect();
     }
 
-    fn json(&self) -> Value {
+    /// What it did, on one line.
+    fn did(&self, step: u64) -> String {
+        let nodes = self.did.iter().map(|(node, count)| match count {
+            1 => one_line(node),
+            n => format!("{} ×{n}", one_line(node)),
+        });
+        let nodes: Vec<_> = nodes.collect();
+        let mut did = match nodes.as_slice() {
+            [] => "nothing yet".to_owned(),
+            nodes => nodes.join(", "),
+        };
+        let counts = [
+            (self.inputs.saturating_sub(1), "earlier run", "earlier runs"),
+            (self.resumes, "resume", "resumes"),
+            (self.failures, "failed task", "failed tasks"),
+        ];
+        for (count, one, more) in counts {
+            if count > 0 {
+                let count = usize::try_from(count).unwrap_or(usize::MAX);
+                did.push_str(&format!("; {}", many(count, one, more)));
+            }
+        }
+        if self.supersteps < step {
+            did.push_str("; older supersteps are pruned and not counted");
+        }
+        did
+    }
+
+    /// What is to run and what of it is done, a line each.
+    fn open(&self, full: bool, width: usize) -> Vec<String> {
+        let shown = match full {
+            true => self.tasks.len(),
+            false => TASKS.min(self.tasks.len()),
+        };
+        let (listed, rest) = self.tasks.split_at(shown);
+        let line = |(task, done): &(StoredTask, bool)| {
+            let payload = task.payload.as_ref().map(|bytes| json::value(1, bytes));
+            let payload = payload.map(|payload| format!("  {}", laid::brief(&payload, width / 2)));
+            format!(
+                "  {}  {}[{}]{}",
+                if *done { "done  " } else { "to run" },
+                one_line(&task.node),
+                task.index,
+                payload.unwrap_or_default()
+            )
+        };
+        let mut lines: Vec<_> = listed.iter().map(line).collect();
+        if !rest.is_empty() {
+            let open = rest.iter().filter(|(_, done)| !done).count();
+            let more = rest.len();
+            lines.push(format!("          and {more} more, {open} of them to run"));
+        }
+        lines
+    }
+
+    fn did_json(&self) -> Value {
+        let nodes = self.did.iter();
+        let nodes: Vec<_> = nodes
+            .map(|(node, tasks)| json!({"node": node, "tasks": tasks}))
+            .collect();
+        json!({"tasks": nodes, "resumes": self.resumes, "failures": self.failures})
+    }
+
+    fn frontier_json(&self) -> Value {
         let tasks = self.tasks.iter().map(|(task, done)| {
             json!({
                 "node": task.node,

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::line::{Drawn, Stroke, label, stroke, text};
-use super::look::{END, INK, LINE, Look, START, TAKEN, look, marked};
-use super::overlay::{EdgeRun, Overlay};
+use super::line::Stroke;
+use super::look::{INK, LINE, Shape, TAKEN};
+use super::overlay::Overlay;
+use super::scene::{Line, Scene, Spot};
 use super::text::DotText;
-use crate::graph::{EdgeView, GraphView, NodeView, Point};
+use crate::graph::GraphView;
 
 /// A graph as DOT; its [`Display`](fmt::Display) is the text.
 ///
@@ -15,7 +16,8 @@ use crate::graph::{EdgeView, GraphView, NodeView, Point};
 ///   thick one with `each` and the type of its payloads, and what is taken in place of a fan-out
 ///   over nothing is dotted.
 ///
-/// The same graph gives the same bytes each time. Ids are places (`n0`, `n1`, …), labels decode to
+/// A node that runs a graph, and shows it ([`NodeView::inner`](crate::NodeView::inner)), is a
+/// cluster. The same graph gives the same bytes each time. Ids are places (`n0`, `n1`, …), labels decode to
 /// the exact names.
 ///
 /// ```
@@ -39,15 +41,12 @@ use crate::graph::{EdgeView, GraphView, NodeView, Point};
 /// # Ok::<(), milepost::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Dot<'g> {
-    view: &'g GraphView,
-    run: Option<Drawn<'g>>,
-}
+pub struct Dot<'g>(Scene<'g>);
 
 impl<'g> Dot<'g> {
     /// Draws this graph.
     pub fn new(view: &'g GraphView) -> Self {
-        Self { view, run: None }
+        Self(Scene::new(view))
     }
 
     /// Lays a run over the graph: each node says below its name how often it ended, retries,
@@ -55,29 +54,29 @@ impl<'g> Dot<'g> {
     /// vermilion, what is left to run blue, and what was never visited pale. Times are left out, so
     /// the same records give the same bytes.
     #[must_use]
-    pub fn run(mut self, overlay: &'g Overlay) -> Self {
-        let times = false;
-        self.run = Some(Drawn { overlay, times });
-        self
+    pub fn run(self, overlay: &'g Overlay) -> Self {
+        Self(self.0.run(overlay))
     }
 
     /// Says of each node of the run how long its last try took.
     #[must_use]
-    pub fn times(mut self) -> Self {
-        if let Some(run) = &mut self.run {
-            run.times = true;
-        }
-        self
+    pub fn times(self) -> Self {
+        Self(self.0.times())
     }
 }
 
 impl fmt::Display for Dot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GraphView {
-            name, nodes, edges, ..
-        } = self.view;
-        writeln!(f, "digraph \"{}\" {{", DotText(name))?;
-        f.write_str("  graph [bgcolor=\"transparent\", nodesep=\"0.4\", ranksep=\"0.45\"]\n")?;
+        let Scene { view, run } = self.0;
+        writeln!(f, "digraph \"{}\" {{", DotText(&view.name))?;
+        let compound = match view.nodes.iter().any(|node| node.inner.is_some()) {
+            true => ", compound=\"true\"",
+            false => "",
+        };
+        writeln!(
+            f,
+            "  graph [bgcolor=\"transparent\", nodesep=\"0.4\", ranksep=\"0.45\"{compound}]"
+        )?;
         writeln!(
             f,
             "  node [fontname=\"{FONT}\", fontsize=\"12\", fontcolor=\"{INK}\", style=\"filled\", \
@@ -88,23 +87,14 @@ impl fmt::Display for Dot<'_> {
             "  edge [fontname=\"{FONT}\", fontsize=\"10\", fontcolor=\"{LINE}\", color=\"{LINE}\", \
              penwidth=\"1.2\", arrowsize=\"0.8\"]\n"
         )?;
-        if let Some(run) = self.run {
+        if let Some(run) = run {
             writeln!(
                 f,
                 "  label=\"{}\"\n  fontname=\"{FONT}\"\n  fontsize=\"11\"\n  fontcolor=\"{LINE}\"\n",
                 DotText(&run.overlay.to_string())
             )?;
         }
-        end_of_graph(f, "start", START)?;
-        for (place, node) in nodes.iter().enumerate() {
-            write_node(f, place, node, self.run)?;
-        }
-        end_of_graph(f, "stop", END)?;
-        f.write_str("\n")?;
-        for (place, edge) in edges.iter().enumerate() {
-            let run = self.run.map(|run| run.overlay.edge(place));
-            write_edge(f, edge, run.unwrap_or_default())?;
-        }
+        write_graph(f, &self.0, "", "  ")?;
         f.write_str("}\n")
     }
 }
@@ -112,38 +102,70 @@ impl fmt::Display for Dot<'_> {
 /// Graphviz measures with the first font it finds; a browser shows with the first it has.
 const FONT: &str = "Helvetica,Arial,sans-serif";
 
-fn end_of_graph(f: &mut fmt::Formatter<'_>, id: &str, look: Look) -> fmt::Result {
-    let text = if id == "start" { "start" } else { "end" };
+fn write_graph(
+    f: &mut fmt::Formatter<'_>,
+    scene: &Scene<'_>,
+    prefix: &str,
+    indent: &str,
+) -> fmt::Result {
+    let spots = scene.spots(prefix);
+    for spot in &spots {
+        match (spot.node, spot.inner()) {
+            (None, _) => write_end_of_graph(f, spot, indent)?,
+            (Some(_), None) => write_node(f, spot, indent)?,
+            (Some(_), Some((inner, prefix))) => {
+                let (id, look) = (&spot.id, &spot.look);
+                let width = look.mark.map_or("1.4", |mark| mark.width);
+                writeln!(f, "{indent}subgraph \"cluster_{id}\" {{")?;
+                writeln!(
+                    f,
+                    "{indent}  graph [label=\"{}\", class=\"{}\", fontname=\"{FONT}\", \
+                     fontsize=\"12\", fontcolor=\"{}\", color=\"{}\", style=\"rounded\", \
+                     penwidth=\"{width}\", peripheries=\"{}\"]",
+                    DotText(&spot.text()),
+                    look.class,
+                    look.border,
+                    look.border,
+                    1 + u8::from(spot.is_worker()),
+                )?;
+                write_graph(f, &inner, &prefix, &format!("{indent}  "))?;
+                writeln!(f, "{indent}}}")?;
+            }
+        }
+    }
+    f.write_str("\n")?;
+    for line in scene.lines() {
+        write_edge(f, &line, &spots, indent)?;
+    }
+    Ok(())
+}
+
+fn write_end_of_graph(f: &mut fmt::Formatter<'_>, spot: &Spot<'_>, indent: &str) -> fmt::Result {
+    let Spot { id, name, look, .. } = spot;
+    let shape = look.shape.graphviz();
     writeln!(
         f,
-        "  {id} [label=\"{text}\", class=\"{}\", shape=\"{}\", fillcolor=\"{}\", color=\"{}\", \
+        "{indent}{id} [label=\"{name}\", class=\"{}\", shape=\"{shape}\", fillcolor=\"{}\", color=\"{}\", \
          fontsize=\"10\", margin=\"0\", width=\"0.5\", fixedsize=\"true\"]",
-        look.class, look.shape, look.fill, look.border
+        look.class, look.fill, look.border
     )
 }
 
-fn write_node(
-    f: &mut fmt::Formatter<'_>,
-    place: usize,
-    node: &NodeView,
-    run: Option<Drawn<'_>>,
-) -> fmt::Result {
-    let look = match run {
-        Some(run) => marked(look(node.kind), run.overlay.node(place).mark()),
-        None => look(node.kind),
-    };
+fn write_node(f: &mut fmt::Formatter<'_>, spot: &Spot<'_>, indent: &str) -> fmt::Result {
+    let look = &spot.look;
     write!(
         f,
-        "  n{place} [label=\"{}\", class=\"{}\", tooltip=\"{}\", shape=\"{}\"",
-        DotText(&text(node.name.as_str(), place, run)),
+        "{indent}{} [label=\"{}\", class=\"{}\", tooltip=\"{}\", shape=\"{}\"",
+        spot.id,
+        DotText(&spot.text()),
         look.class,
         look.class,
-        look.shape,
+        look.shape.graphviz(),
     )?;
-    if look.rounded {
+    if look.shape == Shape::Rounded {
         f.write_str(", style=\"filled,rounded\"")?;
     }
-    if node.payload.is_some() {
+    if spot.is_worker() {
         f.write_str(", peripheries=\"2\"")?;
     }
     write!(
@@ -158,51 +180,47 @@ fn write_node(
     f.write_str("]\n")
 }
 
-fn write_edge(f: &mut fmt::Formatter<'_>, edge: &EdgeView, run: EdgeRun) -> fmt::Result {
-    write!(f, "  {} -> {}", Id(edge.from), Id(edge.to))?;
-    let mut open = Some(" [");
-    let mut attribute = |f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>| {
-        f.write_str(open.take().unwrap_or(", "))?;
-        f.write_fmt(text)
-    };
-    let label = label(edge, run);
-    if !label.is_empty() {
-        attribute(f, format_args!("label=\"{}\"", DotText(&label)))?;
+fn write_edge(
+    f: &mut fmt::Formatter<'_>,
+    line: &Line<'_>,
+    spots: &[Spot<'_>],
+    indent: &str,
+) -> fmt::Result {
+    let (from, to) = (&spots[line.from], &spots[line.to]);
+    // An edge of a cluster goes to its start and from its end, and is cut off at the frame.
+    let tail = from.inner().map(|(_, prefix)| format!("{prefix}stop"));
+    let head = to.inner().map(|(_, prefix)| format!("{prefix}start"));
+    let (tail_id, head_id) = (tail.as_ref(), head.as_ref());
+    let (tail_id, head_id) = (tail_id.unwrap_or(&from.id), head_id.unwrap_or(&to.id));
+    let mut attributes = Vec::new();
+    if !line.label.is_empty() {
+        attributes.push(format!("label=\"{}\"", DotText(&line.label)));
     }
-    let stroke = match stroke(edge) {
-        Stroke::Solid => None,
-        Stroke::Dashed => Some("dashed"),
-        Stroke::Dotted => Some("dotted"),
-    };
-    if let Some(stroke) = stroke {
-        attribute(f, format_args!("style=\"{stroke}\""))?;
+    match line.stroke {
+        Stroke::Solid => {}
+        Stroke::Dashed => attributes.push("style=\"dashed\"".to_owned()),
+        Stroke::Dotted => attributes.push("style=\"dotted\"".to_owned()),
     }
-    if edge.payload.is_some() {
-        attribute(
-            f,
-            format_args!("penwidth=\"2.4\", arrowhead=\"normalnormal\""),
-        )?;
+    let is_fan_out = line.edge.payload.is_some();
+    if is_fan_out {
+        attributes.push("penwidth=\"2.4\", arrowhead=\"normalnormal\"".to_owned());
     }
-    if run.taken > 0 {
-        attribute(f, format_args!("color=\"{TAKEN}\", fontcolor=\"{TAKEN}\""))?;
-        if edge.payload.is_none() {
-            attribute(f, format_args!("penwidth=\"2\""))?;
+    if line.taken {
+        attributes.push(format!("color=\"{TAKEN}\", fontcolor=\"{TAKEN}\""));
+        if !is_fan_out {
+            attributes.push("penwidth=\"2\"".to_owned());
         }
     }
-    let close = if open.is_none() { "]\n" } else { "\n" };
-    f.write_str(close)
-}
-
-/// The id of a point: made of its place alone, so no two names can share one and no name can be a
-/// word of the language.
-struct Id(Point);
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Point::Start => f.write_str("start"),
-            Point::Node(place) => write!(f, "n{place}"),
-            Point::End => f.write_str("stop"),
-        }
+    // From a cluster to itself there is no frame in between.
+    if tail.is_some() && line.from != line.to {
+        attributes.push(format!("ltail=\"cluster_{}\"", from.id));
     }
+    if head.is_some() && line.from != line.to {
+        attributes.push(format!("lhead=\"cluster_{}\"", to.id));
+    }
+    write!(f, "{indent}{tail_id} -> {head_id}")?;
+    if !attributes.is_empty() {
+        write!(f, " [{}]", attributes.join(", "))?;
+    }
+    f.write_str("\n")
 }

@@ -1,4 +1,4 @@
-//! What nodes and edges say, and how an edge is drawn, for both formats.
+//! What nodes and edges say, and how an edge is drawn, for all formats.
 
 use super::overlay::{EdgeRun, NodeRun, Overlay};
 use super::text::short_type;
@@ -51,35 +51,37 @@ pub(super) struct Drawn<'r> {
     pub(super) times: bool,
 }
 
-/// The text of a node: its name, then what a run did with it.
-pub(super) fn text(name: &str, place: usize, run: Option<Drawn<'_>>) -> String {
-    let mut lines = vec![name.to_owned()];
-    if let Some(Drawn { overlay, times }) = run {
-        let node = overlay.node(place);
-        let mut counts = Vec::new();
-        if node.visits > 0 {
-            counts.push(format!("×{}", node.visits));
-        }
-        for (count, one, more) in [
-            (node.retries, "retry", "retries"),
-            (node.tolerated, "tolerated", "tolerated"),
-            (node.failures, "failure", "failures"),
-        ] {
-            if count > 0 {
-                counts.push(counted(count, one, more));
-            }
-        }
-        lines.push(counts.join(", "));
-        lines.push(left(node, overlay.ended().is_some()));
-        if times {
-            lines.push(time(node.last_micros));
+/// What a run did with a node, a line each.
+pub(super) fn facts(place: usize, Drawn { overlay, times }: Drawn<'_>) -> Vec<String> {
+    let node = overlay.node(place);
+    let mut counts = Vec::new();
+    if node.visits > 0 {
+        counts.push(format!("×{}", node.visits));
+    }
+    for (count, one, more) in [
+        (node.retries, "retry", "retries"),
+        (node.tolerated, "tolerated", "tolerated"),
+        (node.failures, "failure", "failures"),
+    ] {
+        if count > 0 {
+            counts.push(counted(count, one, more));
         }
     }
+    let last = match node.last_micros {
+        0 => String::new(),
+        micros => format!("last {}", time(micros)),
+    };
+    let mut lines = vec![
+        counts.join(", "),
+        left(node, overlay.ended().is_some()),
+        if times { last } else { String::new() },
+    ];
     lines.retain(|line| !line.is_empty());
-    lines.join("\n")
+    lines
 }
 
-fn left(node: NodeRun, ended: bool) -> String {
+/// What is left of a node to run.
+pub(super) fn left(node: NodeRun, ended: bool) -> String {
     let left = match (node.open, ended) {
         (0, _) => String::new(),
         (n, true) => counted(n, "waits", "wait"),
@@ -92,15 +94,15 @@ fn left(node: NodeRun, ended: bool) -> String {
     }
 }
 
-fn counted(count: u32, one: &str, more: &str) -> String {
+pub(super) fn counted(count: u32, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-fn time(micros: u64) -> String {
+/// A duration for people.
+pub(super) fn time(micros: u64) -> String {
     match micros {
-        0 => String::new(),
-        1..10_000 => format!("last {:.1} ms", micros as f64 / 1e3),
-        10_000..1_000_000 => format!("last {} ms", micros / 1000),
-        _ => format!("last {:.1} s", micros as f64 / 1e6),
+        ..10_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        10_000..1_000_000 => format!("{} ms", micros / 1000),
+        _ => format!("{:.1} s", micros as f64 / 1e6),
     }
 }

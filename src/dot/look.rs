@@ -16,20 +16,68 @@ pub(super) const INK: &str = "#1a1a1a";
 /// How the nodes of one kind are drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// The class that carries the colours in Mermaid and in SVG.
+    /// The class: the kind's name.
     pub(super) class: &'static str,
-    /// The shape for Graphviz.
-    pub(super) shape: &'static str,
-    /// Whether Graphviz rounds the corners.
-    pub(super) rounded: bool,
-    /// The brackets around the label in Mermaid, which are its shape.
-    pub(super) brackets: (&'static str, &'static str),
+    /// The shape.
+    pub(super) shape: Shape,
     /// The colour inside.
     pub(super) fill: &'static str,
     /// The colour of the border.
     pub(super) border: &'static str,
     /// What a run adds; none in a picture of the graph alone.
     pub(super) mark: Option<Marked>,
+}
+
+/// The outline of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Circle,
+    DoubleCircle,
+    Hexagon,
+    /// A box with round corners.
+    Rounded,
+    /// A box with two tabs at its side.
+    Tabs,
+    Octagon,
+    /// A sheet with a folded corner.
+    Note,
+    Box,
+    House,
+    /// A block with an upper and a right side.
+    Block,
+}
+
+impl Shape {
+    /// What Graphviz calls it; one that is rounded is so by its style.
+    pub(super) const fn graphviz(self) -> &'static str {
+        match self {
+            Shape::Circle => "circle",
+            Shape::DoubleCircle => "doublecircle",
+            Shape::Hexagon => "hexagon",
+            Shape::Rounded | Shape::Box => "box",
+            Shape::Tabs => "component",
+            Shape::Octagon => "octagon",
+            Shape::Note => "note",
+            Shape::House => "house",
+            Shape::Block => "box3d",
+        }
+    }
+
+    /// The brackets that make it in Mermaid, or the nearest that Mermaid has.
+    pub(super) const fn mermaid(self) -> (&'static str, &'static str) {
+        match self {
+            Shape::Circle => ("((", "))"),
+            Shape::DoubleCircle => ("(((", ")))"),
+            Shape::Hexagon => ("{{", "}}"),
+            Shape::Rounded => ("([", "])"),
+            Shape::Tabs => ("[/", "/]"),
+            Shape::Octagon => ("[/", "\\]"),
+            Shape::Note => ("[\\", "/]"),
+            Shape::Box => ("[", "]"),
+            Shape::House => (">", "]"),
+            Shape::Block => ("[[", "]]"),
+        }
+    }
 }
 
 /// What a run changes in the look of a node.
@@ -44,9 +92,7 @@ pub(super) struct Marked {
 /// Where a graph begins.
 pub(super) const START: Look = Look {
     class: "start",
-    shape: "circle",
-    rounded: false,
-    brackets: ("((", "))"),
+    shape: Shape::Circle,
     fill: "#d9d9d9",
     border: LINE,
     mark: None,
@@ -55,9 +101,7 @@ pub(super) const START: Look = Look {
 /// Where a branch ends.
 pub(super) const END: Look = Look {
     class: "stop",
-    shape: "doublecircle",
-    rounded: false,
-    brackets: ("(((", ")))"),
+    shape: Shape::DoubleCircle,
     fill: "#d9d9d9",
     border: LINE,
     mark: None,
@@ -77,21 +121,19 @@ pub(super) const KINDS: [NodeKind; 8] = [
 
 /// The look of a kind.
 pub(super) const fn look(kind: NodeKind) -> Look {
-    let (shape, rounded, brackets, fill, border) = match kind {
-        NodeKind::Planner => ("hexagon", false, ("{{", "}}"), "#f7efa3", "#8f8300"),
-        NodeKind::Model => ("box", true, ("([", "])"), "#cfe8f9", "#2a7fb8"),
-        NodeKind::Tools => ("component", false, ("[/", "/]"), "#fbe1b0", "#ac7400"),
-        NodeKind::Reflect => ("octagon", false, ("[/", "\\]"), "#f2d7e6", "#b0568a"),
-        NodeKind::Summary => ("note", false, ("[\\", "/]"), "#c3e8dc", "#00835f"),
-        NodeKind::Function => ("box", false, ("[", "]"), "#ececec", LINE),
-        NodeKind::Human => ("house", false, (">", "]"), "#f9cfb7", "#c55a11"),
-        NodeKind::Subgraph => ("box3d", false, ("[[", "]]"), "#dadcf2", "#6470b8"),
+    let (shape, fill, border) = match kind {
+        NodeKind::Planner => (Shape::Hexagon, "#f7efa3", "#8f8300"),
+        NodeKind::Model => (Shape::Rounded, "#cfe8f9", "#2a7fb8"),
+        NodeKind::Tools => (Shape::Tabs, "#fbe1b0", "#ac7400"),
+        NodeKind::Reflect => (Shape::Octagon, "#f2d7e6", "#b0568a"),
+        NodeKind::Summary => (Shape::Note, "#c3e8dc", "#00835f"),
+        NodeKind::Function => (Shape::Box, "#ececec", LINE),
+        NodeKind::Human => (Shape::House, "#f9cfb7", "#c55a11"),
+        NodeKind::Subgraph => (Shape::Block, "#dadcf2", "#6470b8"),
     };
     Look {
         class: kind.name(),
         shape,
-        rounded,
-        brackets,
         fill,
         border,
         mark: None,

@@ -1,7 +1,7 @@
 //! Writing any text so that it comes back as it was.
 //!
-//! Both formats read meanings into harmless characters: Graphviz resolves `\N` and `&lt;` inside of
-//! quoted strings, Mermaid reads Markdown and turns `\n` into a line break. What could be taken for
+//! All formats read meanings into harmless characters: Graphviz resolves `\N` and `&lt;` inside of
+//! quoted strings, Mermaid reads Markdown and turns `\n` into a line break, XML joins blanks. What could be taken for
 //! more than itself is therefore written by its number.
 
 use std::fmt::{self, Write};
@@ -56,6 +56,45 @@ impl fmt::Display for MermaidText<'_> {
     }
 }
 
+/// Text for a quoted string of YAML, as it stands before a Mermaid picture.
+pub(super) struct YamlText<'t>(pub(super) &'t str);
+
+impl fmt::Display for YamlText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' | ',' | '.' => f.write_char(c)?,
+                c => {
+                    let mut units = [0; 2];
+                    for unit in c.encode_utf16(&mut units) {
+                        write!(f, "\\u{unit:04x}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Text for an element or a quoted attribute of XML.
+pub(super) struct XmlText<'t>(pub(super) &'t str);
+
+impl fmt::Display for XmlText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars().map(shown) {
+            match c {
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '&' => f.write_str("&amp;")?,
+                '"' => f.write_str("&quot;")?,
+                c if is_unseen(c) => write!(f, "&#{};", c as u32)?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The character, or what stands for it: SVG can hold no control characters but three, not even by
 /// number, so the others are shown by their symbols.
 fn shown(c: char) -> char {
@@ -80,8 +119,9 @@ fn is_unseen(c: char) -> bool {
             | '\u{feff}')
 }
 
-/// A type's name without its modules: `Vec<Topic>` for `alloc::vec::Vec<app::Topic>`.
-pub(super) fn short_type(path: &str) -> String {
+/// A type's name as pictures and tables show it, without modules: `Vec<Topic>` for
+/// `alloc::vec::Vec<app::Topic>`.
+pub fn short_type(path: &str) -> String {
     let mut short = String::with_capacity(path.len());
     let mut segment = 0;
     let mut rest = path;

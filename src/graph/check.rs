@@ -115,6 +115,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         exits: node.exits.clone(),
         payload: node.payload.map(|payload| payload.type_name),
         policy: node.policy.clone(),
+        inner: None,
     }
 }
 

@@ -76,6 +76,8 @@ pub struct NodeView {
     pub payload: Option<&'static str>,
     /// Its policy.
     pub policy: Policy,
+    /// The graph that it runs, where a picture is to show it.
+    pub inner: Option<Box<GraphView>>,
 }
 
 /// One edge of a [`GraphView`].

@@ -14,7 +14,8 @@ use crate::node::NodeError;
 use crate::policy::{Attempt, now_ms};
 use crate::state::{AnyField, MergeFault, ReduceFault, State};
 use crate::store::{
-    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoredEdge, StoredError,
+    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord, StoredEdge,
+    StoredError,
 };
 
 /// A task that ended well: its place, its outcome, its tries.
@@ -181,6 +182,7 @@ impl<S: State> Run<S> {
         let listened = self.shared.port.listener.is_some();
         let mut told = None;
         let mut seq = None;
+        let at_ms = now_ms();
         if let Some(log) = &mut self.log {
             let check = self.options.check_round_trip;
             let stored = record::frontier(tables, &position.frontier, check)
@@ -210,7 +212,7 @@ impl<S: State> Run<S> {
             }
             let commit = CommitRecord {
                 step,
-                at_ms: now_ms(),
+                at_ms,
                 outcomes: kept.outcomes,
                 values,
                 edges,
@@ -248,7 +250,7 @@ impl<S: State> Run<S> {
             if let Some(outcome) = inline(outcomes) {
                 self.report_finished(seq, &outcome);
             }
-            self.report_committed(seq, step, &edges, status);
+            self.report_committed(seq, step, at_ms, &edges, status);
         }
         Ok(self.progress(step, status))
     }
@@ -335,16 +337,18 @@ impl<S: State> Run<S> {
             error,
             others,
         };
-        let stored = record::stored_error(&error);
+        let stopped = stopped(
+            step,
+            Status::Failed,
+            Some(record::stored_error(&error)),
+            tasks,
+        );
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            seq = Some(
-                log.stopped(None, step, Status::Failed, Some(stored.clone()), tasks)
-                    .await?,
-            );
+            seq = Some(log.stopped(None, stopped.clone()).await?);
         }
         self.report_tasks_failed(seq, &failed);
-        self.report_failed(seq, step, &stored);
+        self.report_stopped(seq, &stopped);
         Err(error)
     }
 
@@ -357,16 +361,10 @@ impl<S: State> Run<S> {
         error: RunError,
     ) -> RunError {
         let stored = record::stored_error(&error);
+        let stopped = stopped(step, Status::Failed, Some(stored), Vec::new());
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            let stopped = log.stopped(
-                outcome.clone(),
-                step,
-                Status::Failed,
-                Some(stored.clone()),
-                Vec::new(),
-            );
-            match stopped.await {
+            match log.stopped(outcome.clone(), stopped.clone()).await {
                 Ok(at) => seq = Some(at),
                 Err(error) => return error.into(),
             }
@@ -376,7 +374,7 @@ impl<S: State> Run<S> {
             let at = seq.map(|seq| Seq::new(seq.get() - 1));
             self.report_finished(at, outcome);
         }
-        self.report_failed(seq, step, &stored);
+        self.report_stopped(seq, &stopped);
         error
     }
 
@@ -419,19 +417,27 @@ impl<S: State> Run<S> {
             .report(seq, || record::task_finished(outcome));
     }
 
-    fn report_committed(&self, seq: Option<Seq>, step: u64, edges: &[StoredEdge], status: Status) {
+    fn report_committed(
+        &self,
+        seq: Option<Seq>,
+        step: u64,
+        at_ms: u64,
+        edges: &[StoredEdge],
+        status: Status,
+    ) {
         self.shared
             .port
-            .report(seq, || record::committed(step, edges));
+            .report(seq, || record::committed(step, at_ms, edges));
         if status == Status::Finished {
-            self.report_ended(seq, step, status);
+            self.report_ended(seq, step, at_ms, status);
         }
     }
 
-    /// Reports that the call ends without an error, after so many closed supersteps.
-    pub(super) fn report_ended(&self, seq: Option<Seq>, step: u64, status: Status) {
+    /// Reports that the run is finished, after so many closed supersteps.
+    pub(super) fn report_ended(&self, seq: Option<Seq>, step: u64, at_ms: u64, status: Status) {
         self.shared.port.report(seq, || EventKind::Ended {
             status: status.to_string(),
+            at_ms,
             step: Step::new(step),
             error: None,
         });
@@ -442,6 +448,10 @@ impl<S: State> Run<S> {
             self.shared.port.report(seq, || EventKind::TaskFailed {
                 task: path.clone(),
                 attempts: attempts.len().max(1) as u32,
+                tries: attempts
+                    .iter()
+                    .map(|one| record::tried(&record::attempt(one)))
+                    .collect(),
                 error: crate::event::ErrorText {
                     class: error.class().name().to_owned(),
                     message: error.full(),
@@ -450,12 +460,30 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn report_failed(&self, seq: Option<Seq>, step: u64, error: &StoredError) {
+    /// Reports that the call ends inside a superstep.
+    pub(super) fn report_stopped(&self, seq: Option<Seq>, stopped: &StoppedRecord) {
         self.shared.port.report(seq, || EventKind::Ended {
-            status: Status::Failed.to_string(),
-            step: Step::new(step - 1),
-            error: Some(record::error_text(error)),
+            status: stopped.status.to_string(),
+            at_ms: stopped.at_ms,
+            step: Step::new(stopped.step - 1),
+            error: stopped.error.as_ref().map(record::error_text),
         });
+    }
+}
+
+/// The record of a call that ends now, inside of a superstep.
+pub(super) fn stopped(
+    step: u64,
+    status: Status,
+    error: Option<StoredError>,
+    failed: Vec<FailedTask>,
+) -> StoppedRecord {
+    StoppedRecord {
+        step,
+        at_ms: now_ms(),
+        status,
+        error,
+        failed,
     }
 }
 

@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, CheckpointStore, Claim, CommitRecord, FailedTask, Head, InputRecord, OutcomeRecord,
-    Record, RunRow, StartedRecord, Status, StoppedRecord, StoreError, StoredBase, StoredChange,
-    StoredError, Take, Write,
+    BaseRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord, OutcomeRecord, Record,
+    RunRow, StartedRecord, Status, StoppedRecord, StoreError, StoredBase, StoredChange, Take,
+    Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -238,12 +238,17 @@ impl<S: State> Log<S> {
     }
 
     /// Writes that an open superstep is taken up again.
-    pub(crate) async fn started(&mut self, step: u64, takeover: u32) -> Result<Seq, StoreError> {
+    pub(crate) async fn started(
+        &mut self,
+        step: u64,
+        takeover: u32,
+        at_ms: u64,
+    ) -> Result<Seq, StoreError> {
         let seq = self.next;
         let started = StartedRecord {
             step,
             takeover,
-            at_ms: now_ms(),
+            at_ms,
         };
         self.inside(vec![Record::Started(started)], Status::Running)
             .await?;
@@ -254,19 +259,10 @@ impl<S: State> Log<S> {
     pub(crate) async fn stopped(
         &mut self,
         outcome: Option<OutcomeRecord>,
-        step: u64,
-        status: Status,
-        error: Option<StoredError>,
-        failed: Vec<FailedTask>,
+        stopped: StoppedRecord,
     ) -> Result<Seq, StoreError> {
         let mut records: Vec<Record> = outcome.into_iter().map(Record::Outcome).collect();
-        let stopped = StoppedRecord {
-            step,
-            at_ms: now_ms(),
-            status,
-            error,
-            failed,
-        };
+        let status = stopped.status;
         records.push(Record::Stopped(stopped));
         let seq = Seq::new(self.next.get() + records.len() as u64 - 1);
         self.inside(records, status).await?;

@@ -1,5 +1,7 @@
 //! Looking back: what the records of a thread say, for people and for pictures.
 
+use std::collections::BTreeMap;
+
 use super::record;
 use crate::event::{ErrorText, Event, EventKind};
 use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
@@ -14,6 +16,9 @@ const PAGE: usize = 256;
 pub struct Checkpoint {
     /// Its address.
     pub seq: Seq,
+    /// The checkpoint that it follows: on its branch, or where its branch leaves another one; none
+    /// for the first, and where that one is pruned.
+    pub parent: Option<Seq>,
     /// Its branch.
     pub branch: Branch,
     /// How many supersteps are closed with it.
@@ -40,9 +45,48 @@ pub async fn events(
     store: &dyn CheckpointStore,
     thread: &ThreadId,
 ) -> Result<Vec<Event>, StoreError> {
-    let mut events = Vec::new();
-    let mut run = None;
-    for stored in all(store, thread).await? {
+    EventReader::new(thread.clone()).poll(store).await
+}
+
+/// The events of a thread as they come: each poll reads only what was written since the last one.
+#[derive(Debug, Clone)]
+pub struct EventReader {
+    thread: ThreadId,
+    /// The run of the records that come.
+    run: Option<RunId>,
+    next: Seq,
+}
+
+impl EventReader {
+    /// Begins with the first record that is still there.
+    pub fn new(thread: ThreadId) -> Self {
+        Self {
+            thread,
+            run: None,
+            next: Seq::new(1),
+        }
+    }
+
+    /// Reads what has come. After an error, the next poll begins where this one did.
+    ///
+    /// # Errors
+    /// [`StoreError`] as reading the records gives it.
+    pub async fn poll(&mut self, store: &dyn CheckpointStore) -> Result<Vec<Event>, StoreError> {
+        let mut reader = self.clone();
+        let mut events = Vec::new();
+        loop {
+            let page = store.records(&reader.thread, reader.next, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            reader.next = last.seq.next();
+            page.iter()
+                .for_each(|stored| reader.tell(stored, &mut events));
+        }
+        *self = reader;
+        Ok(events)
+    }
+
+    /// The events of one record.
+    fn tell(&mut self, stored: &Stored, events: &mut Vec<Event>) {
         let mut add = |kind| {
             events.push(Event {
                 epoch: stored.epoch,
@@ -53,22 +97,24 @@ pub async fn events(
         match &*stored.record {
             Record::Input(input) => {
                 let Ok(id) = RunId::new(&input.run) else {
-                    continue;
+                    return;
                 };
-                run = Some(id.clone());
+                self.run = Some(id.clone());
                 add(record::started(
-                    thread.clone(),
+                    self.thread.clone(),
                     id,
+                    input.at_ms,
                     &input.update,
                     &input.edges,
                 ));
-                end(&mut add, input.step, input.status, None);
+                end(&mut add, input.step, input.status, input.at_ms, None);
             }
             Record::Started(started) => {
-                let Some(run) = run.clone() else { continue };
+                let Some(run) = self.run.clone() else { return };
                 add(EventKind::Resumed {
-                    thread: thread.clone(),
+                    thread: self.thread.clone(),
                     run,
+                    at_ms: started.at_ms,
                     step: Step::new(started.step.saturating_sub(1)),
                     takeover: started.takeover,
                 });
@@ -80,8 +126,8 @@ pub async fn events(
                         add(record::task_finished(outcome));
                     }
                 }
-                add(record::committed(commit.step, &commit.edges));
-                end(&mut add, commit.step, commit.status, None);
+                add(record::committed(commit.step, commit.at_ms, &commit.edges));
+                end(&mut add, commit.step, commit.status, commit.at_ms, None);
             }
             Record::Stopped(stopped) => {
                 for failed in &stopped.failed {
@@ -100,6 +146,7 @@ pub async fn events(
                         attempts: u32::try_from(failed.attempts.len())
                             .unwrap_or(u32::MAX)
                             .max(1),
+                        tries: failed.attempts.iter().map(record::tried).collect(),
                         error: record::error_text(error),
                     });
                 }
@@ -108,20 +155,27 @@ pub async fn events(
                     &mut add,
                     stopped.step.saturating_sub(1),
                     stopped.status,
+                    stopped.at_ms,
                     error,
                 );
             }
             _ => {}
         }
     }
-    Ok(events)
 }
 
 /// The event of a call's end, where a record says that it ended.
-fn end(add: &mut impl FnMut(EventKind), step: u64, status: Status, error: Option<ErrorText>) {
+fn end(
+    add: &mut impl FnMut(EventKind),
+    step: u64,
+    status: Status,
+    at_ms: u64,
+    error: Option<ErrorText>,
+) {
     if status != Status::Running {
         add(EventKind::Ended {
             status: status.to_string(),
+            at_ms,
             step: Step::new(step),
             error,
         });
@@ -137,15 +191,22 @@ pub async fn history(
     thread: &ThreadId,
 ) -> Result<Vec<Checkpoint>, StoreError> {
     let mut checkpoints = Vec::new();
+    let mut branches = BTreeMap::new();
     let mut outcomes: Vec<Stored> = Vec::new();
     for stored in all(store, thread).await? {
         let Stored { seq, branch, .. } = stored;
+        let parent = before(&checkpoints, &branches, branch);
         match &*stored.record {
             Record::Outcome(_) => outcomes.push(stored),
+            Record::Branch(begun) => {
+                let leaves = (Branch::new(begun.parent), Seq::new(begun.at));
+                branches.insert(Branch::new(begun.branch), leaves);
+            }
             Record::Input(input) => {
                 outcomes.clear();
                 checkpoints.push(Checkpoint {
                     seq,
+                    parent,
                     branch,
                     step: Step::new(input.step),
                     input: RunId::new(&input.run).ok(),
@@ -176,6 +237,7 @@ pub async fn history(
                 let changes = ended.iter().flat_map(|outcome| &outcome.changes);
                 checkpoints.push(Checkpoint {
                     seq,
+                    parent,
                     branch,
                     step: Step::new(commit.step),
                     input: None,
@@ -191,6 +253,26 @@ pub async fn history(
         }
     }
     Ok(checkpoints)
+}
+
+/// The newest checkpoint of a branch, or the one where it leaves another branch.
+fn before(
+    checkpoints: &[Checkpoint],
+    branches: &BTreeMap<Branch, (Branch, Seq)>,
+    branch: Branch,
+) -> Option<Seq> {
+    let (mut branch, mut last) = (branch, Seq::new(u64::MAX));
+    // One turn a branch: no damaged record sends it round for ever.
+    for _ in 0..=branches.len() {
+        let found = checkpoints.iter().rev();
+        let mut found = found.filter(|at| at.branch == branch && at.seq <= last);
+        if let Some(at) = found.next() {
+            return Some(at.seq);
+        }
+        let (parent, at) = branches.get(&branch)?;
+        (branch, last) = (*parent, last.min(*at));
+    }
+    None
 }
 
 /// All records of a thread that are still there, in order.

@@ -30,7 +30,7 @@ pub use cancel::Cancel;
 pub use command::Command;
 pub use error::RunError;
 pub use handle::{Progress, Run};
-pub use look::{Checkpoint, events, history};
+pub use look::{Checkpoint, EventReader, events, history};
 pub use options::{Busy, RunOptions};
 pub use report::{Ended, Report};
 pub use runner::Runner;

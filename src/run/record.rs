@@ -2,7 +2,7 @@
 
 use super::RunError;
 use crate::engine::{Ended, Outcome, Taken, Task};
-use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge};
+use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge, Try};
 use crate::graph::Compiled;
 use crate::ids::{NodeName, RunId, Step, TaskPath, ThreadId};
 use crate::policy::Attempt;
@@ -222,6 +222,15 @@ pub(crate) fn error_text(error: &StoredError) -> ErrorText {
     }
 }
 
+/// A stored try as an event tells it.
+pub(crate) fn tried(attempt: &StoredAttempt) -> Try {
+    Try {
+        started_ms: attempt.started_ms,
+        micros: attempt.micros,
+        error: attempt.error.as_ref().map(error_text),
+    }
+}
+
 /// The event of a recorded outcome.
 pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
     let node = NodeName::new(&outcome.node).unwrap_or_else(|_| unnamed());
@@ -237,6 +246,7 @@ pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
             .unwrap_or(u32::MAX)
             .max(1),
         micros: last.map_or(0, |attempt| attempt.micros),
+        tries: outcome.attempts.iter().map(tried).collect(),
         exit: outcome.exit.clone(),
         tolerated: error.filter(|_| outcome.tolerated).map(error_text),
         update: outcome.changes.iter().map(field_update).collect(),
@@ -247,6 +257,7 @@ pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
 pub(crate) fn started(
     thread: ThreadId,
     run: RunId,
+    at_ms: u64,
     update: &[StoredChange],
     edges: &[StoredEdge],
 ) -> EventKind {
@@ -255,6 +266,7 @@ pub(crate) fn started(
     EventKind::Started {
         thread,
         run,
+        at_ms,
         update,
         next: next(&edges),
         edges,
@@ -262,11 +274,12 @@ pub(crate) fn started(
 }
 
 /// The event of a commit.
-pub(crate) fn committed(step: u64, edges: &[StoredEdge]) -> EventKind {
+pub(crate) fn committed(step: u64, at_ms: u64, edges: &[StoredEdge]) -> EventKind {
     let edges: Vec<_> = edges.iter().map(taken_edge).collect();
     let next = next(&edges);
     EventKind::Committed {
         step: Step::new(step),
+        at_ms,
         edges,
         next,
     }

@@ -335,10 +335,11 @@ impl<S: State> Runner<S> {
         let edges = record::edges(tables, &taken);
         let finished = position.frontier.is_empty();
         let mut seq = None;
+        let at_ms = now_ms();
         if let Some(log) = &mut log {
             let record = InputRecord {
                 run: run.as_str().to_owned(),
-                at_ms: now_ms(),
+                at_ms,
                 step,
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
                 settled: Vec::new(),
@@ -362,10 +363,10 @@ impl<S: State> Runner<S> {
         let finished = position.frontier.is_empty();
         let handle = self.handle(thread, run, position, log, listener);
         handle.shared.port.report(seq, || {
-            record::started(thread.clone(), handle.id().clone(), &update, &edges)
+            record::started(thread.clone(), handle.id().clone(), at_ms, &update, &edges)
         });
         if finished {
-            handle.report_ended(seq, step, Status::Finished);
+            handle.report_ended(seq, step, at_ms, Status::Finished);
         }
         Ok(handle)
     }
@@ -419,12 +420,14 @@ impl<S: State> Runner<S> {
                 return Err(handle.broke(None, step + 1, error).await);
             }
             let mut seq = None;
+            let at_ms = now_ms();
             if let Some(log) = &mut handle.log {
-                seq = Some(log.started(step + 1, takeover).await?);
+                seq = Some(log.started(step + 1, takeover, at_ms).await?);
             }
             handle.shared.port.report(seq, || EventKind::Resumed {
                 thread: thread.clone(),
                 run: handle.id().clone(),
+                at_ms,
                 step: Step::new(step),
                 takeover,
             });

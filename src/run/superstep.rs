@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::close::{Failed, failed_tasks};
+use super::close::{Failed, failed_tasks, stopped};
 use super::crowd::{Crowd, Drawn, Job};
 use super::execute::{Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
@@ -377,15 +377,13 @@ impl<S: State> Run<S> {
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Status::Limited,
         };
         let closed = self.state_and_step().1;
+        let stopped = stopped(closed + 1, status, None, failed_tasks(&failed));
         let mut seq = None;
         if let Some(log) = &mut self.log {
-            seq = Some(
-                log.stopped(None, closed + 1, status, None, failed_tasks(&failed))
-                    .await?,
-            );
+            seq = Some(log.stopped(None, stopped.clone()).await?);
         }
         self.report_tasks_failed(seq, &failed);
-        self.report_ended(seq, closed, status);
+        self.report_stopped(seq, &stopped);
         Ok(Progress::Ended(ended))
     }
 }

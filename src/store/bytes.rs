@@ -1,18 +1,28 @@
 //! Byte vectors inside records, written and read at once and not byte for byte.
 //!
 //! The stored bytes are the same as those of a vector of `u8`: a length, then the bytes. Only the
-//! time differs, and for a record of a hundred kilobytes it differs a lot.
+//! time differs, and for a record of a hundred kilobytes it differs a lot. In a format for people,
+//! as that of exports, they are one text: base64 for bytes, hex digits for hashes.
 
 use std::fmt;
 
-use serde::de::{SeqAccess, Visitor};
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::base64;
+use super::memory::hex;
+
 pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    if to.is_human_readable() {
+        return to.serialize_str(&base64::encode(bytes));
+    }
     to.serialize_bytes(bytes)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    if from.is_human_readable() {
+        return from.deserialize_str(Bytes);
+    }
     from.deserialize_byte_buf(Bytes)
 }
 
@@ -53,6 +63,35 @@ pub(super) mod maybe {
     }
 }
 
+/// The sixteen bytes of a hash.
+pub(super) mod short {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        bytes: &[u8; 16],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() {
+            return to.serialize_str(&hex(bytes));
+        }
+        bytes.serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<[u8; 16], D::Error> {
+        if !from.is_human_readable() {
+            return <[u8; 16]>::deserialize(from);
+        }
+        let text = String::deserialize(from)?;
+        let number = u128::from_str_radix(&text, 16).map(u128::to_be_bytes).ok();
+        // One way to write it: no sign, no capitals, no fewer digits.
+        number
+            .filter(|bytes| hex(bytes) == text)
+            .ok_or_else(|| D::Error::custom("expected 32 hex digits"))
+    }
+}
+
 struct Borrowed<'a>(&'a [u8]);
 
 impl Serialize for Borrowed<'_> {
@@ -86,7 +125,11 @@ impl<'de> Visitor<'de> for Bytes {
         Ok(bytes)
     }
 
-    /// Formats for people have no bytes and write numbers.
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<u8>, E> {
+        base64::decode(text).ok_or_else(|| E::custom("expected base64"))
+    }
+
+    /// Some formats have no bytes and write numbers.
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Vec<u8>, A::Error> {
         let mut bytes = Vec::new();
         while let Some(byte) = numbers.next_element()? {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::archive::{Extent, ThreadArchive};
 use super::record::{Record, Status};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
@@ -88,6 +89,44 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
         limit: usize,
     ) -> Result<Vec<(ThreadId, Head)>, StoreError>;
 
+    /// What a thread has, without its records; none for an unknown one.
+    ///
+    /// All of it is of one moment. What lies before its `next` is never changed, so whoever reads
+    /// the records up to there has read the thread as it was then.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError>;
+
+    /// Lists every thread by name, also one whose head is damaged. A name that cannot be read is
+    /// the error in its place.
+    ///
+    /// Default: what [`threads`](Self::threads) lists.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; and [`StoreError::Corrupt`] where nothing at all can be listed.
+    async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        const PAGE: usize = 256;
+        let mut names = Vec::new();
+        let mut last = None;
+        loop {
+            let page = self.threads(last.as_ref(), PAGE).await?;
+            names.extend(page.iter().map(|(thread, _)| Ok(thread.clone())));
+            match page.into_iter().nth(PAGE - 1) {
+                Some((thread, _)) => last = Some(thread),
+                None => return Ok(names),
+            }
+        }
+    }
+
+    /// Puts a whole thread under an id that has none, atomically and durably: all of it is there
+    /// after a crash, or nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsound`] if the archive does not hold together; [`StoreError::Exists`] if
+    /// the thread has a log; [`StoreError::Busy`] while a call holds it.
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError>;
+
     /// Removes a thread with all that belongs to it. An unknown thread is no error.
     ///
     /// # Errors
@@ -108,6 +147,15 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`StoreError::Busy`] while a call holds it.
     async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError>;
+
+    /// Waits until everything that could be read before this call is durable. A store that shows
+    /// nothing before it is has nothing to wait for, which is the default.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if something of it may never be.
+    async fn durable(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// How to take a thread that another call may hold.
@@ -140,6 +188,7 @@ pub struct Head {
     /// The graph's name.
     pub graph: String,
     /// The graph's fingerprint.
+    #[serde(with = "super::bytes::short")]
     pub fingerprint: [u8; 16],
     /// The current run.
     pub run: String,
@@ -254,6 +303,18 @@ pub enum StoreError {
         /// The process that holds it, where known.
         holder: Option<u32>,
     },
+    /// The process that has the store open lets others look, but not this program.
+    #[error("process {holder} has the store {} open and speaks version {found} of the window, this program speaks version {known}. Look with the same version of the program", path.display())]
+    OtherWindow {
+        /// The store's folder.
+        path: PathBuf,
+        /// The process.
+        holder: u32,
+        /// The version that it speaks.
+        found: u16,
+        /// The version that this program speaks.
+        known: u16,
+    },
     /// Stored bytes cannot be trusted.
     #[error("{place} is damaged: {found}. {hint}")]
     Corrupt {
@@ -281,6 +342,14 @@ pub enum StoreError {
     Exists {
         /// The thread.
         thread: ThreadId,
+    },
+    /// A whole thread was given that does not hold together.
+    #[error("thread {thread} was not restored, for it does not hold together: {found}")]
+    Unsound {
+        /// The thread.
+        thread: ThreadId,
+        /// The first thing that is wrong.
+        found: String,
     },
     /// The write itself makes no sense: no record, or a head that points nowhere.
     #[error("a write to thread {thread} was refused: {reason}")]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
+use super::archive::{Extent, SegmentSize, ThreadArchive, start};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 use super::guard::{Asks, Standing, after, sound};
 use super::retain::Survey;
@@ -182,6 +183,67 @@ impl CheckpointStore for MemoryStore {
             .filter_map(|(thread, log)| Some((thread.clone(), log.head.clone()?)))
             .take(limit)
             .collect())
+    }
+
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        let threads = self.lock();
+        let Some((log, head)) = threads
+            .get(thread)
+            .and_then(|log| Some((log, log.head.clone()?)))
+        else {
+            return Ok(None);
+        };
+        let (floor, older) = start(&log.records);
+        let mut runs: Vec<_> = log
+            .runs
+            .iter()
+            .map(|(id, row)| (id.clone(), row.clone()))
+            .collect();
+        Extent::sort(&mut runs);
+        let mut segments: Vec<_> = log
+            .segments
+            .iter()
+            .map(|(id, bytes)| SegmentSize {
+                id: *id,
+                bytes: bytes.len() as u64,
+            })
+            .collect();
+        segments.sort_by_key(|segment| segment.id);
+        Ok(Some(Extent {
+            head,
+            next: log.last.next(),
+            // The log's own epoch is that of the newest claim, which may not have written.
+            epoch: log
+                .records
+                .last()
+                .map(|last| last.epoch)
+                .unwrap_or_default(),
+            floor,
+            older,
+            runs,
+            segments,
+        }))
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        archive.check()?;
+        let thread = archive.thread;
+        let mut threads = self.lock();
+        let log = threads.entry(thread.clone()).or_default();
+        log.seize(&thread)?;
+        if log.head.is_some() {
+            return Err(StoreError::Exists { thread });
+        }
+        *log = Log {
+            epoch: log.epoch.max(archive.epoch),
+            held: false,
+            head: Some(archive.head),
+            last: Seq::new(archive.next.get() - 1),
+            records: archive.records,
+            segments: archive.segments.into_iter().collect(),
+            runs: archive.runs.into_iter().collect(),
+        };
+        Ok(())
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {

@@ -3,24 +3,37 @@
 //! In come records of names and bytes with a claim on a thread, out go the same records in order.
 //! A store never meets a node, a graph or a state type, and never decides what runs.
 
+mod archive;
+mod base64;
 mod bytes;
+mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+mod finding;
 mod frame;
 mod guard;
 mod kind;
+mod line;
 mod memory;
 mod record;
 mod retain;
 #[cfg(feature = "sled")]
 mod rows;
+mod rules;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(all(feature = "window", unix))]
+mod window;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
+#[cfg(all(feature = "window", unix))]
+pub use self::window::{Peer, Window};
+pub use archive::{Extent, SegmentSize, ThreadArchive};
+pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use finding::{Finding, Severity, Spot};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
@@ -28,6 +41,7 @@ pub use frame::{
 };
 pub use guard::segment_id;
 pub use kind::FrameKind;
+pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, ThreadLine};
 pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,

@@ -2,12 +2,14 @@
 //!
 //! In come values that the driver has already turned into bytes, out go the same values; how a
 //! record becomes bytes is the business of [`frame`](crate::store). A record knows no node, no
-//! graph and no state type. `docs/format.md` is the contract; nothing here changes without it.
+//! graph and no state type. `docs/format.md` is the contract; nothing here changes without it. The
+//! order of fields and cases is that of the stored bytes, their names are those of exports.
 
 use serde::{Deserialize, Serialize};
 
 /// One entry of a thread's log. The order of the variants is part of the stored format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Record {
     /// What the state looked like to the program that wrote what follows.
@@ -46,6 +48,7 @@ pub struct SchemaRecord {
     /// The graph's name.
     pub graph: String,
     /// The graph's fingerprint.
+    #[serde(with = "super::bytes::short")]
     pub fingerprint: [u8; 16],
     /// The state type's name.
     pub state: String,
@@ -88,6 +91,7 @@ pub struct StoredChange {
 
 /// What a change does before anything is merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StoredBase {
     /// Nothing.
     Keep,
@@ -261,6 +265,7 @@ pub struct OutcomeRecord {
 
 /// A task's end inside a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutcomeRef {
     /// Kept here: a superstep of one task.
     Inline(OutcomeRecord),
@@ -313,6 +318,7 @@ pub struct BaseField {
 
 /// How a base holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BaseValue {
     /// As one value.
     Whole(#[serde(with = "super::bytes")] Vec<u8>),
@@ -333,6 +339,7 @@ pub enum BaseValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SegmentRef {
     /// The first 16 bytes of the BLAKE3 hash of its bytes.
+    #[serde(with = "super::bytes::short")]
     pub id: [u8; 16],
     /// How many items it has; 0 for a piece of one value.
     pub items: u64,

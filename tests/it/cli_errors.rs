@@ -237,7 +237,7 @@ fn a_locked_store_names_its_path_and_its_holder() {
     let mut line = String::new();
     let mut reader = BufReader::new(holder.stdout.take().unwrap());
     reader.read_line(&mut line).unwrap();
-    let ran = desk.run(&["show", "t"]).exits(7);
+    let ran = desk.run(&["delete", "t"]).exits(7);
     says(
         &ran,
         &["mileposts", &format!("process {}", holder.id()), "next:"],

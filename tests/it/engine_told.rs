@@ -8,7 +8,7 @@ use milepost::store::MemoryStore;
 use milepost::{
     Command, Context, End, Epoch, ErrorText, Event, EventKind, Exits, FieldUpdate, Graph,
     NodeError, NodeName, Policy, Retry, RunId, RunOptions, Runner, Seq, Snapshot, Step, TakenEdge,
-    TaskPath, events,
+    TaskPath, Try, events,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -36,6 +36,7 @@ fn one_of_each() -> Vec<EventKind> {
         EventKind::Started {
             thread: thread("a|b:c/%\0"),
             run: RunId::new("r").unwrap(),
+            at_ms: 5,
             update: update(),
             edges: vec![TakenEdge {
                 from: None,
@@ -48,6 +49,7 @@ fn one_of_each() -> Vec<EventKind> {
         EventKind::Resumed {
             thread: thread("t"),
             run: RunId::new("r").unwrap(),
+            at_ms: u64::MAX,
             step: Step::new(u64::MAX),
             takeover: 1,
         },
@@ -72,6 +74,11 @@ fn one_of_each() -> Vec<EventKind> {
             task: task(),
             attempts: 2,
             micros: 1,
+            tries: vec![Try {
+                started_ms: 1,
+                micros: 2,
+                error: Some(error()),
+            }],
             exit: Some("on".to_owned()),
             tolerated: Some(error()),
             update: update(),
@@ -79,10 +86,16 @@ fn one_of_each() -> Vec<EventKind> {
         EventKind::TaskFailed {
             task: task(),
             attempts: 3,
+            tries: vec![Try {
+                started_ms: 1,
+                micros: 2,
+                error: None,
+            }],
             error: error(),
         },
         EventKind::Committed {
             step: Step::new(1),
+            at_ms: 0,
             edges: vec![TakenEdge {
                 from: None,
                 label: String::new(),
@@ -93,6 +106,7 @@ fn one_of_each() -> Vec<EventKind> {
         },
         EventKind::Ended {
             status: "failed".to_owned(),
+            at_ms: 6,
             step: Step::new(0),
             error: Some(error()),
         },
@@ -192,6 +206,29 @@ fn all_kinds(calls: &Calls) -> Graph<Doc> {
     g.build().unwrap()
 }
 
+/// Sets every time to 0.
+fn without_clocks(kind: &mut EventKind) {
+    let mut nothing = 0;
+    let (micros, at_ms, tries) = match kind {
+        EventKind::TaskFinished { micros, tries, .. } => (micros, None, Some(tries)),
+        EventKind::TaskFailed { tries, .. } => (&mut nothing, None, Some(tries)),
+        EventKind::Started { at_ms, .. }
+        | EventKind::Resumed { at_ms, .. }
+        | EventKind::Committed { at_ms, .. }
+        | EventKind::Ended { at_ms, .. } => (&mut nothing, Some(at_ms), None),
+        _ => return,
+    };
+    *micros = 0;
+    if let Some(at_ms) = at_ms {
+        assert!(*at_ms > 0);
+        *at_ms = 0;
+    }
+    for one in tries.into_iter().flatten() {
+        assert!(one.started_ms > 0);
+        (one.started_ms, one.micros) = (0, 0);
+    }
+}
+
 /// Both calls of that graph, as JSON, a line an event, without clocks.
 async fn lines(place: &Place, name: &str, run: &str, seed: u64) -> String {
     let calls = Calls::default();
@@ -202,9 +239,7 @@ async fn lines(place: &Place, name: &str, run: &str, seed: u64) -> String {
         let runner = place.runner(all_kinds(&calls), RunOptions::new().shuffle(seed));
         let (heard, _) = listen(&runner, &thread(name), command).await;
         for mut event in heard {
-            if let EventKind::TaskFinished { micros, .. } = &mut event.kind {
-                *micros = 0;
-            }
+            without_clocks(&mut event.kind);
             writeln!(text, "{}", serde_json::to_string(&event).unwrap()).unwrap();
         }
         command = Command::go_on();

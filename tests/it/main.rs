@@ -10,21 +10,33 @@ mod broken_cli;
 #[cfg(feature = "sled")]
 mod broken_runtime;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_archive;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_doctor;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_inputs;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_new;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_schema;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_terminal;
+#[cfg(all(feature = "cli", feature = "graphs", unix))]
+mod cli_window;
 mod data_path;
 #[cfg(feature = "sled")]
 mod engine_callers;
@@ -67,6 +79,8 @@ mod state_data;
 mod state_merge;
 mod state_orders;
 mod state_reducers;
+#[cfg(feature = "sled")]
+mod store_archive;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;
@@ -77,6 +91,8 @@ mod store_kill;
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
+#[cfg(all(feature = "sled", feature = "window", unix))]
+mod store_window;
 #[cfg(feature = "sled")]
 mod support;
 mod ui;

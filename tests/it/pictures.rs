@@ -1,14 +1,18 @@
 //! Pictures: what is written is what others read.
 //!
 //! DOT is read back by a parser of another crate and by Graphviz itself, Mermaid by its own
-//! parser. Graphviz must be there where `CI` is set; Mermaid's parser where `.ci/run` has put it.
+//! parser, SVG by a parser of XML. Graphviz must be there where `CI` is set; Mermaid's parser where `.ci/run` has put it.
 
 mod dot;
+mod geometry;
 mod graphs;
 mod mermaid;
 #[cfg(feature = "sled")]
 mod overlay;
 mod read;
+mod svg;
+#[cfg(feature = "sled")]
+mod timeline;
 
 /// The text as it stands in `tests/data/pictures`; written anew where `MILEPOST_BLESS` is set.
 fn golden(name: &str, text: &str) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use milepost::store::conformance::check;
 use milepost::store::{
-    CheckpointStore, Claim, Head, MemoryStore, RunRow, StoreError, Stored, Take, Write,
+    CheckpointStore, Claim, Extent, Head, MemoryStore, RunRow, StoreError, Stored, Take,
+    ThreadArchive, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -53,6 +54,8 @@ enum Promise {
     Delete,
     Copy,
     OpenSuperstep,
+    Extent,
+    Restore,
     NoPanic,
 }
 
@@ -158,6 +161,26 @@ impl CheckpointStore for Broken {
         self.inner.threads(after, limit).await
     }
 
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        let mut extent = self.inner.extent(&self.thread(thread)).await?;
+        if self.promise == Promise::Extent
+            && let Some(extent) = &mut extent
+        {
+            (extent.floor, extent.older) = (Seq::new(1), Vec::new());
+        }
+        Ok(extent)
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        if self.promise == Promise::Restore {
+            self.inner.delete_thread(&archive.thread).await?;
+        }
+        let thread = self.thread(&archive.thread);
+        self.inner
+            .restore(ThreadArchive { thread, ..archive })
+            .await
+    }
+
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         if self.promise == Promise::Delete {
             return Ok(());
@@ -199,6 +222,11 @@ async fn a_store_that_breaks_a_promise_is_told_which() {
         (
             Promise::OpenSuperstep,
             "a_prune_keeps_an_open_superstep_and_the_runs",
+        ),
+        (Promise::Extent, "an_extent_says_what_a_prune_has_left"),
+        (
+            Promise::Restore,
+            "a_restore_onto_a_thread_with_a_log_is_refused",
         ),
         (Promise::NoPanic, "a_record_of_every_kind_comes_back_equal"),
     ] {

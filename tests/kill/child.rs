@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use milepost::store::{CheckpointStore, SledStore};
+use milepost::store::{CheckpointStore, SledStore, ThreadArchive};
 use milepost::{Command, RunError, RunId, Runner, ThreadId};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,7 @@ pub(crate) enum Chore {
     Delete,
     Copy,
     Prune,
+    Restore,
 }
 
 /// The thread that a chore is about.
@@ -136,6 +137,11 @@ async fn do_chore(store: &dyn CheckpointStore, chore: Chore) {
         Chore::Delete => store.delete_thread(&old).await,
         Chore::Copy => store.copy_thread(&old, &new).await,
         Chore::Prune => store.prune(&old).await,
+        Chore::Restore => {
+            let archive = ThreadArchive::read(store, &old).await.unwrap().unwrap();
+            let thread = new;
+            store.restore(ThreadArchive { thread, ..archive }).await
+        }
     };
     done.unwrap();
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use milepost::store::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+use milepost::store::{
+    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Write,
+};
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
 
@@ -151,6 +153,14 @@ impl CheckpointStore for Failpoint {
     ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
         self.pass(Among::All, self.inner.threads(after, limit))
             .await
+    }
+
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        self.pass(Among::All, self.inner.extent(thread)).await
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        self.pass(Among::Upkeep, self.inner.restore(archive)).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, CommitRecord, Head, OutcomeRecord, OutcomeRef, Record, RunRow,
-    StoreError, Stored, Take, Write,
+    CheckpointStore, Claim, CommitRecord, Extent, Head, OutcomeRecord, OutcomeRef, Record, RunRow,
+    StoreError, Stored, Take, ThreadArchive, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,15 @@ impl CheckpointStore for Faulty {
         limit: usize,
     ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
         self.inner.threads(after, limit).await
+    }
+
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        self.catch_up().await;
+        self.inner.extent(thread).await
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        self.inner.restore(archive).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {

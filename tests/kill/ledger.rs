@@ -19,6 +19,7 @@ const FLOORS: &[(&str, usize)] = &[
     ("random", 60),
     ("delete", 20),
     ("copy", 20),
+    ("restore", 20),
     ("prune", 20),
     ("poison", 7),
 ];

@@ -1,4 +1,4 @@
-//! Kills while a thread is deleted, copied or pruned and others go on.
+//! Kills while a thread is deleted, copied, restored or pruned and others go on.
 
 use std::path::Path;
 
@@ -86,7 +86,16 @@ fn a_thread_is_deleted_whole_or_not_at_all() {
 
 #[test]
 fn a_thread_is_copied_whole_or_not_at_all() {
-    killed_at("copy", Chore::Copy, |remains, before, done| {
+    comes_whole_or_not_at_all("copy", Chore::Copy);
+}
+
+#[test]
+fn a_thread_is_restored_whole_or_not_at_all() {
+    comes_whole_or_not_at_all("restore", Chore::Restore);
+}
+
+fn comes_whole_or_not_at_all(name: &str, chore: Chore) {
+    killed_at(name, chore, |remains, before, done| {
         assert_eq!(records(remains, OLD), before, "the source is as it was");
         let copy = records(remains, NEW);
         let there = listed(remains).contains(&NEW.to_owned());

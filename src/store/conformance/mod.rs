@@ -8,6 +8,7 @@ mod claims;
 mod log;
 mod parts;
 mod pen;
+mod restore;
 mod samples;
 mod upkeep;
 
@@ -89,6 +90,16 @@ const CHECKS: &[(&str, Check)] = checks![
     upkeep::a_prune_without_a_base_or_a_thread_does_nothing,
     upkeep::a_pruned_thread_goes_on,
     upkeep::a_pruned_thread_can_be_copied_and_deleted,
+    restore::an_extent_says_what_a_thread_has,
+    restore::an_extent_says_what_a_prune_has_left,
+    restore::threads_are_listed_by_name,
+    restore::a_thread_is_restored_as_it_was,
+    restore::a_restored_thread_goes_on,
+    restore::a_restored_thread_stands_for_itself,
+    restore::a_restore_onto_a_thread_with_a_log_is_refused,
+    restore::a_held_thread_is_not_restored,
+    restore::a_writer_from_before_a_restore_is_fenced_off,
+    restore::an_archive_that_does_not_hold_together_is_refused,
 ];
 
 /// What a run of the checks found.
@@ -168,6 +179,8 @@ pub async fn check_reopened<S: CheckpointStore>(
     report.note("epochs_rise_over_a_reopen", verdict);
     let verdict = upkeep::upkeep_outlives_a_reopen(make().await, &reopen).await;
     report.note("upkeep_outlives_a_reopen", verdict);
+    let verdict = restore::a_restored_thread_outlives_a_reopen(make().await, &reopen).await;
+    report.note("a_restored_thread_outlives_a_reopen", verdict);
     report
 }
 

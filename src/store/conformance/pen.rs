@@ -1,6 +1,7 @@
 //! A pen writes a thread the way a driver does, so that a check says only what it is about.
 
 use super::super::contract::{CheckpointStore, Head, RunRow, StoreError, Stored, Take, Write};
+use super::super::guard::segment_id;
 use super::super::record::{
     BaseField, BaseRecord, BaseValue, CommitRecord, InputRecord, OutcomeRef, Record, SegmentRef,
     Status, StoredBase, StoredChange,
@@ -173,7 +174,8 @@ pub(super) fn commit_of(step: u64, outcomes: Vec<OutcomeRef>) -> Record {
     })
 }
 
-pub(super) fn base(at: u64, sealed: &[[u8; 16]]) -> Record {
+/// A base whose segments have these bytes.
+pub(super) fn base(at: u64, sealed: &[&[u8]]) -> Record {
     Record::Base(BaseRecord {
         at,
         fields: vec![BaseField {
@@ -182,10 +184,10 @@ pub(super) fn base(at: u64, sealed: &[[u8; 16]]) -> Record {
             value: BaseValue::Items {
                 sealed: sealed
                     .iter()
-                    .map(|id| SegmentRef {
-                        id: *id,
+                    .map(|bytes| SegmentRef {
+                        id: segment_id(bytes),
                         items: 1,
-                        bytes: 1,
+                        bytes: bytes.len() as u32,
                     })
                     .collect(),
                 tail: Vec::new(),

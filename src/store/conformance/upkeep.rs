@@ -11,10 +11,10 @@ use crate::ids::{RunId, Seq, ThreadId};
 /// Writes a thread with an old run, a fan-out, a base with a segment, and an open superstep:
 /// 1 schema, 2 input, 3 commit, 4 base, 5 input, 6 and 7 outcomes, 8 commit of them, 9 base,
 /// 10 outcome, 11 stopped.
-async fn lived_in<S: CheckpointStore + ?Sized>(store: &S, id: &ThreadId) -> Verdict {
+pub(super) async fn lived_in<S: CheckpointStore + ?Sized>(store: &S, id: &ThreadId) -> Verdict {
     let mut pen = Pen::begin(store, id).await?;
     let seal = |bytes: &[u8]| (segment_id(bytes), bytes.to_vec());
-    let mut write = pen.write(vec![commit(1, vec![1]), base(3, &[segment_id(b"old")])]);
+    let mut write = pen.write(vec![commit(1, vec![1]), base(3, &[b"old"])]);
     write.segments = vec![seal(b"old")];
     pen.send(write).await.map_err(told)?;
     pen.add(vec![
@@ -24,10 +24,7 @@ async fn lived_in<S: CheckpointStore + ?Sized>(store: &S, id: &ThreadId) -> Verd
     ])
     .await?;
     let both = vec![OutcomeRef::At(6), OutcomeRef::At(7)];
-    let mut write = pen.write(vec![
-        commit_of(2, both),
-        base(8, &[segment_id(b"new"), segment_id(b"newer")]),
-    ]);
+    let mut write = pen.write(vec![commit_of(2, both), base(8, &[b"new", b"newer"])]);
     write.segments = vec![seal(b"new"), seal(b"newer")];
     pen.send(write).await.map_err(told)?;
     pen.add(vec![
@@ -39,7 +36,11 @@ async fn lived_in<S: CheckpointStore + ?Sized>(store: &S, id: &ThreadId) -> Verd
     Ok(())
 }
 
-async fn unchanged(store: &dyn CheckpointStore, id: &ThreadId, expected: &[u64]) -> Verdict {
+pub(super) async fn unchanged(
+    store: &dyn CheckpointStore,
+    id: &ThreadId,
+    expected: &[u64],
+) -> Verdict {
     let found = seqs(&all(store, id).await?);
     ensure!(
         found == expected,
@@ -48,9 +49,9 @@ async fn unchanged(store: &dyn CheckpointStore, id: &ThreadId, expected: &[u64])
     Ok(())
 }
 
-const WHOLE: [u64; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+pub(super) const WHOLE: [u64; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 /// Schema, the current run's input, the outcomes of the commit, and everything from it on.
-const PRUNED: [u64; 8] = [1, 5, 6, 7, 8, 9, 10, 11];
+pub(super) const PRUNED: [u64; 8] = [1, 5, 6, 7, 8, 9, 10, 11];
 
 pub(super) async fn a_deleted_thread_is_gone_and_others_stay(store: Subject) -> Verdict {
     let (gone, other) = (thread("gone"), thread("gone|other"));

@@ -61,6 +61,16 @@ impl Slot {
         Self::new(thread, RUN, &short_hash(run.as_str().as_bytes()))
     }
 
+    /// What the keys of all segments of a thread begin with.
+    pub(super) fn segments(thread: ThreadKey) -> Vec<u8> {
+        Self::new(thread, SEGMENT, &[]).0
+    }
+
+    /// What the keys of all runs of a thread begin with.
+    pub(super) fn runs(thread: ThreadKey) -> Vec<u8> {
+        Self::new(thread, RUN, &[]).0
+    }
+
     fn new(thread: ThreadKey, class: u8, rest: &[u8]) -> Self {
         let mut key = Vec::with_capacity(PREFIX + rest.len() + 2);
         key.extend_from_slice(thread.as_bytes());

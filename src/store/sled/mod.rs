@@ -10,6 +10,7 @@ mod keys;
 mod marker;
 mod open;
 mod read;
+mod restore;
 #[cfg(all(test, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
@@ -30,6 +31,7 @@ use self::keys::Slot;
 use self::read::{View, guarded};
 use self::upkeep::Upkeep;
 use self::writer::{Append, Job, Reply, Shared};
+use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment};
 use super::guard::{Asks, after, sound};
@@ -271,6 +273,24 @@ impl CheckpointStore for SledStore {
         self.read(|view| view.threads(after, limit))
     }
 
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        self.read(|view| view.extent(thread))
+    }
+
+    async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        self.read(|view| view.names())
+    }
+
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        archive.check()?;
+        let rows = restore::encode(&archive)?;
+        let what = Upkeep::Restore {
+            thread: archive.thread,
+            rows,
+        };
+        self.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
         self.hand(|reply| Job::Upkeep(what, reply)).await
@@ -287,6 +307,10 @@ impl CheckpointStore for SledStore {
     async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Prune(thread.clone());
         self.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.hand(Job::Wait).await
     }
 }
 

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use sled::Db;
 
+use super::super::archive::{Extent, SegmentSize};
 use super::super::contract::{Head, RunRow, StoreError, Stored};
-use super::super::frame::{ThreadKey, decode_record, decode_row, decode_segment, frame_len};
+use super::super::frame::{
+    HEADER_BYTES, ThreadKey, decode_record, decode_row, decode_segment, frame_len,
+};
 use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
-use super::keys::{ROW_BYTES, Slot, end_of, thread_of};
+use super::keys::{Class, ROW_BYTES, Slot, end_of, thread_of};
 use crate::ids::{RunId, Seq, ThreadId};
 
 pub(super) const THREAD_HINT: &str = "Other threads are not affected. Copy the store's folder, \
@@ -138,6 +141,112 @@ impl View<'_> {
         }
     }
 
+    /// What a thread has, without its records.
+    pub(super) fn extent(self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        // Whether the log ends there is seen when it is read.
+        let Some(row) = self.head_row(thread)? else {
+            return Ok(None);
+        };
+        let key = ThreadKey::of(thread);
+        let start = self.start_row(thread)?;
+        let mut runs = Vec::new();
+        for (slot, _) in self.slots(Slot::runs(key), thread)? {
+            let place = || format!("a run of thread {thread}");
+            let named = self
+                .row::<NamedRun>(key, &slot, FrameKind::Run, &place)?
+                .ok_or_else(|| corrupt(place(), "a row has gone"))?;
+            if Slot::run(key, &named.run) != slot {
+                return Err(corrupt(
+                    format!("run {} of thread {thread}", named.run),
+                    "it stands where another run belongs",
+                ));
+            }
+            runs.push((named.run, named.row));
+        }
+        Extent::sort(&mut runs);
+        let mut segments = Vec::new();
+        for (slot, class) in self.slots(Slot::segments(key), thread)? {
+            let Class::Segment(id) = class else { continue };
+            let place = || format!("segment {} of thread {thread}", hex(&id));
+            let first = self.get(&slot.row(0))?;
+            let first = first.ok_or_else(|| corrupt(place(), "a row has gone"))?;
+            let len = frame_len(&first).map_err(|error| error.at(place(), THREAD_HINT))?;
+            segments.push(SegmentSize {
+                id,
+                bytes: (len - HEADER_BYTES) as u64,
+            });
+        }
+        Ok(Some(Extent {
+            head: row.head,
+            next: row.next,
+            epoch: row.epoch,
+            floor: Seq::new(start.floor),
+            older: start.older.into_iter().map(Seq::new).collect(),
+            runs,
+            segments,
+        }))
+    }
+
+    /// The slots whose keys begin like this, in order.
+    pub(super) fn slots(
+        self,
+        prefix: impl AsRef<[u8]>,
+        thread: &ThreadId,
+    ) -> Result<Vec<(Slot, Class)>, StoreError> {
+        let mut slots = Vec::new();
+        for entry in self.db.scan_prefix(prefix) {
+            let (key, _) = entry.map_err(|error| self.sled(error))?;
+            match Slot::parse(&key) {
+                Some((slot, class, 0)) => slots.push((slot, class)),
+                Some(_) => {}
+                None => {
+                    return Err(corrupt(
+                        format!("thread {thread}"),
+                        "a key in it is none of a store's",
+                    ));
+                }
+            }
+        }
+        Ok(slots)
+    }
+
+    /// All threads by name, in the order of their keys, and in its place what keeps a name from
+    /// being read.
+    pub(super) fn names(self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
+        let mut names = Vec::new();
+        let mut from = vec![0; 16];
+        while let Some(entry) = self.db.range(from..).next() {
+            let (raw, _) = entry.map_err(|error| self.sled(error))?;
+            let Some(key) = thread_of(&raw) else {
+                names.push(Err(corrupt(
+                    self.place(),
+                    "a key in it is none of a store's",
+                )));
+                // The next key after this one.
+                from = [&raw, &[0][..]].concat();
+                continue;
+            };
+            names.push(self.name(key));
+            match end_of(key) {
+                Some(next) => from = next.to_vec(),
+                None => break,
+            }
+        }
+        Ok(names)
+    }
+
+    /// The name of the thread with this key.
+    fn name(self, key: ThreadKey) -> Result<ThreadId, StoreError> {
+        let place = || format!("the name of a thread with key {}", hex(key.as_bytes()));
+        let name = self
+            .row::<NameRow>(key, &Slot::name(key), FrameKind::Name, &place)?
+            .ok_or_else(|| corrupt(place(), "the name row is missing"))?;
+        if ThreadKey::of(&name.thread) != key {
+            return Err(corrupt(place(), "the name belongs to another key"));
+        }
+        Ok(name.thread)
+    }
+
     /// At most `limit` threads after `after`, in the order of their keys.
     pub(super) fn threads(
         self,
@@ -156,15 +265,9 @@ impl View<'_> {
             let (raw, _) = entry.map_err(|error| self.sled(error))?;
             let key = thread_of(&raw)
                 .ok_or_else(|| corrupt(self.place(), "a key in it is none of a store's"))?;
-            let place = || format!("the name of a thread with key {}", hex(key.as_bytes()));
-            let name = self
-                .row::<NameRow>(key, &Slot::name(key), FrameKind::Name, &place)?
-                .ok_or_else(|| corrupt(place(), "the name row is missing"))?;
-            if ThreadKey::of(&name.thread) != key {
-                return Err(corrupt(place(), "the name belongs to another key"));
-            }
-            if let Some(row) = self.head_row(&name.thread)? {
-                found.push((name.thread, row.head));
+            let thread = self.name(key)?;
+            if let Some(row) = self.head_row(&thread)? {
+                found.push((thread, row.head));
             }
             from = end_of(key);
         }

@@ -143,6 +143,32 @@ async fn a_write_is_acknowledged_after_write_flush_and_sync_in_this_order() {
 }
 
 #[tokio::test]
+async fn what_can_be_read_is_durable_once_that_was_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trick, at_sync, let_on) = gated();
+    let (store, _) = open(folder.path(), trick);
+    store.durable().await.unwrap();
+    let epoch = claim(&store, &thread(0)).await;
+    let mut append = store.append(write(&thread(0), epoch, 1));
+    assert!(futures::poll!(&mut append).is_pending());
+    at_sync.recv_timeout(PATIENCE).unwrap();
+    // It can be read, and a power cut could still take it.
+    assert_eq!(count(&store, &thread(0)).await, 1);
+    let mut durable = store.durable();
+    assert!(futures::poll!(&mut durable).is_pending());
+    drop(let_on);
+    durable.await.unwrap();
+    append.await.unwrap();
+    drop(store);
+
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(folder.path(), says_no("sync"));
+    let epoch = claim(&store, &thread(0)).await;
+    store.append(write(&thread(0), epoch, 1)).await.unwrap_err();
+    assert!(matches!(store.durable().await, Err(StoreError::Io { .. })));
+}
+
+#[tokio::test]
 async fn what_waits_is_written_in_one_batch_with_one_sync() {
     let folder = tempfile::tempdir().unwrap();
     let (trick, at_sync, let_on) = gated();

@@ -1,4 +1,4 @@
-//! Deleting, copying and pruning: what has to change, as one batch.
+//! Deleting, copying, pruning and restoring: what has to change, as one batch.
 
 use sled::Batch;
 
@@ -15,15 +15,25 @@ use crate::ids::{Seq, ThreadId};
 #[derive(Debug)]
 pub(super) enum Upkeep {
     Delete(ThreadId),
-    Copy { from: ThreadId, to: ThreadId },
+    Copy {
+        from: ThreadId,
+        to: ThreadId,
+    },
     Prune(ThreadId),
+    /// The rows of a whole thread.
+    Restore {
+        thread: ThreadId,
+        rows: Batch,
+    },
 }
 
 impl Upkeep {
     /// The threads that no call may hold meanwhile.
     pub(super) fn threads(&self) -> Vec<&ThreadId> {
         match self {
-            Self::Delete(thread) | Self::Prune(thread) => vec![thread],
+            Self::Delete(thread) | Self::Prune(thread) | Self::Restore { thread, .. } => {
+                vec![thread]
+            }
             Self::Copy { from, to } if from == to => vec![from],
             Self::Copy { from, to } => vec![from, to],
         }
@@ -36,6 +46,12 @@ pub(super) fn plan(view: View<'_>, what: &Upkeep) -> Result<Option<Batch>, Store
         Upkeep::Delete(thread) => delete(view, thread),
         Upkeep::Copy { from, to } => copy(view, from, to),
         Upkeep::Prune(thread) => prune(view, thread),
+        Upkeep::Restore { thread, rows } => match view.head_row(thread)? {
+            Some(_) => Err(StoreError::Exists {
+                thread: thread.clone(),
+            }),
+            None => Ok(Some(rows.clone())),
+        },
     }
 }
 
@@ -62,7 +78,7 @@ fn copy(view: View<'_>, from: &ThreadId, to: &ThreadId) -> Result<Option<Batch>,
     let start = view.start_row(from)?;
     let mut expected = start.seqs(Seq::new(0), row.next);
     let mut batch = Batch::default();
-    for (slot, class) in slots(view, from)? {
+    for (slot, class) in view.slots(old.as_bytes(), from)? {
         if let Class::Record(seq) = class
             && expected.next() != Some(seq)
         {
@@ -126,23 +142,4 @@ fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError>
         batch.insert(key, row);
     }
     Ok(Some(batch))
-}
-
-/// The slots of a thread, in order.
-fn slots(view: View<'_>, thread: &ThreadId) -> Result<Vec<(Slot, Class)>, StoreError> {
-    let mut slots = Vec::new();
-    for entry in view.db.scan_prefix(ThreadKey::of(thread).as_bytes()) {
-        let (key, _) = entry.map_err(|error| view.sled(error))?;
-        match Slot::parse(&key) {
-            Some((slot, class, 0)) => slots.push((slot, class)),
-            Some(_) => {}
-            None => {
-                return Err(corrupt(
-                    format!("thread {thread}"),
-                    "a key in it is none of a store's",
-                ));
-            }
-        }
-    }
-    Ok(slots)
 }

@@ -113,6 +113,8 @@ pub(super) type Reply = oneshot::Sender<Result<(), StoreError>>;
 pub(super) enum Job {
     Append(Append, Reply),
     Upkeep(Upkeep, Reply),
+    /// Nothing: an answer says that all before it is durable.
+    Wait(Reply),
 }
 
 /// An append, encoded by its caller.
@@ -155,6 +157,9 @@ pub(super) fn work(shared: &Shared, disk: &mut dyn Disk, jobs: &Receiver<Job>) {
                 // Whoever asked may have gone.
                 let _ = reply.send(done);
             }
+            Job::Wait(reply) => {
+                let _ = reply.send(shared.usable());
+            }
             Job::Append(first, reply) => {
                 let mut bytes = first.bytes();
                 let mut appends = vec![(first, reply)];
@@ -167,8 +172,8 @@ pub(super) fn work(shared: &Shared, disk: &mut dyn Disk, jobs: &Receiver<Job>) {
                             appends.push((append, reply));
                         }
                         // What came before it is written first.
-                        upkeep @ Job::Upkeep(..) => {
-                            waiting.push_back(upkeep);
+                        other => {
+                            waiting.push_back(other);
                             break;
                         }
                     }

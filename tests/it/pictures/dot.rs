@@ -9,7 +9,7 @@ use milepost::GraphView;
 use milepost::dot::Dot;
 
 use super::golden;
-use super::graphs::{QUOTING, WORDS, every_kind, random, row, web};
+use super::graphs::{QUOTING, WORDS, every_kind, nested, random, row, web};
 use super::read::{Picture, assert_shows};
 
 /// Resolves entities, which the parser leaves to whoever draws the label, as Graphviz does.
@@ -44,7 +44,13 @@ pub(super) fn parse(text: &str) -> Picture {
     let mut parser = DotParser::new(text);
     let graph = parser.process().expect("it is DOT");
     let mut picture = Picture::default();
-    for statement in graph.list.list {
+    add(graph.list.list, &mut picture);
+    picture
+}
+
+/// Clusters come by their names, as nodes do.
+fn add(statements: Vec<Stmt>, picture: &mut Picture) {
+    for statement in statements {
         match statement {
             Stmt::Node(node) => {
                 let label = attribute(&node.list, "label").expect("a node has a label");
@@ -60,10 +66,48 @@ pub(super) fn parse(text: &str) -> Picture {
                     .push((edge.from.name, to.name.clone(), resolve(&label)));
             }
             Stmt::Attribute(_) => {}
-            Stmt::SubGraph(_) => panic!("nothing here is a subgraph"),
+            Stmt::SubGraph(graph) => {
+                let label = graph
+                    .list
+                    .list
+                    .iter()
+                    .find_map(|statement| match statement {
+                        Stmt::Attribute(list) => attribute(&list.list, "label"),
+                        _ => None,
+                    });
+                let label = resolve(&label.expect("a cluster has a label"));
+                picture.nodes.push((graph.name.clone(), label));
+                add(graph.list.list, picture);
+            }
         }
     }
-    picture
+}
+
+/// S055: a graph inside of a node is a cluster, and Graphviz draws its frame.
+#[test]
+fn dot_shows_graphs_inside_of_graphs_as_clusters() {
+    let graph = nested();
+    let text = Dot::new(&graph).to_string();
+    let picture = parse(&text);
+    let named = |id: &str| picture.nodes.iter().find(|node| node.0 == id);
+    for (id, name) in [
+        ("cluster_n1", "study"),
+        ("cluster_n1_n1", "search \"everything\""),
+        ("n1_n1_n0", "look"),
+        ("n1_n1_stop", "end"),
+    ] {
+        assert_eq!(named(id).map(|node| node.1.as_str()), Some(name));
+    }
+    let edges: Vec<_> = picture
+        .edges
+        .iter()
+        .map(|(from, to, _)| (from.as_str(), to.as_str()))
+        .collect();
+    assert!(edges.contains(&("n0", "n1_start")) && edges.contains(&("n1_stop", "n2")));
+    golden("nested.dot", &text);
+    let Some(svg) = svg(&text) else { return };
+    assert_eq!(svg.matches("class=\"cluster").count(), 2);
+    assert_eq!(svg.matches("class=\"edge\"").count(), edges.len());
 }
 
 fn assert_read_back(view: &GraphView) {

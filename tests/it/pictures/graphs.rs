@@ -63,6 +63,7 @@ pub(crate) fn node(name: &str, kind: NodeKind) -> NodeView {
         exits: Vec::new(),
         payload: None,
         policy: Policy::default(),
+        inner: None,
     }
 }
 
@@ -161,6 +162,60 @@ pub(crate) fn random(seed: u64) -> GraphView {
         }
     }
     view("random", nodes, edges)
+}
+
+/// Graphs inside of graphs, two deep, with edges into a frame, out of it, and to itself.
+pub(crate) fn nested() -> GraphView {
+    use Point::{End, Node, Start};
+    let within = |name, kind, inner| NodeView {
+        inner: Some(Box::new(inner)),
+        ..node(name, kind)
+    };
+    let innermost = view(
+        "innermost",
+        vec![node("look", NodeKind::Tools), node("read", NodeKind::Model)],
+        vec![
+            edge(Start, Node(0), ""),
+            edge(Node(0), Node(1), ""),
+            edge(Node(1), Node(0), "More"),
+            edge(Node(1), End, "Done"),
+        ],
+    );
+    let inner = view(
+        "inner",
+        vec![
+            node("split", NodeKind::Planner),
+            within("search \"everything\"", NodeKind::Subgraph, innermost),
+            node("merge", NodeKind::Summary),
+        ],
+        vec![
+            edge(Start, Node(0), ""),
+            edge(Node(0), Node(1), "Search"),
+            edge(Node(0), Node(2), "Skip"),
+            edge(Node(1), Node(2), ""),
+            edge(Node(2), End, ""),
+        ],
+    );
+    let mut study = within("study", NodeKind::Subgraph, inner);
+    study.payload = Some("app::Topic");
+    let mut fan_out = edge(Node(0), Node(1), "");
+    fan_out.payload = study.payload;
+    view(
+        "nested",
+        vec![
+            node("plan", NodeKind::Planner),
+            study,
+            node("judge", NodeKind::Reflect),
+        ],
+        vec![
+            edge(Start, Node(0), ""),
+            fan_out,
+            edge(Node(1), Node(2), ""),
+            edge(Node(1), Node(1), "Once more"),
+            edge(Node(2), Node(0), "Again"),
+            edge(Node(2), End, "Good"),
+        ],
+    )
 }
 
 #[derive(Clone, Debug, Default, State)]

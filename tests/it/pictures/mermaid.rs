@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use milepost::dot::Mermaid;
 
 use super::golden;
-use super::graphs::{QUOTING, WORDS, every_kind, random, row, web};
+use super::graphs::{QUOTING, WORDS, every_kind, nested, random, row, web};
 use super::read::{Picture, assert_shows};
 
 #[test]
@@ -58,6 +58,36 @@ fn mermaid_itself_reads_each_name_as_it_is() {
     assert_eq!(pictures.len(), views.len());
     for (picture, view) in pictures.iter().zip(&views) {
         assert_shows(picture, view);
+    }
+}
+
+/// S055: a graph inside of a node is a subgraph of Mermaid's.
+#[test]
+fn mermaid_shows_graphs_inside_of_graphs() {
+    let text = Mermaid::new(&nested()).to_string();
+    golden("nested.mmd", &text);
+    let Some(pictures) = understood(&[text]) else {
+        return;
+    };
+    let nodes: Vec<_> = pictures[0]
+        .nodes
+        .iter()
+        .map(|node| node.0.as_str())
+        .collect();
+    for id in ["n0", "n1_n0", "n1_n1_n0", "n1_n1_stop", "n2"] {
+        assert!(nodes.contains(&id), "{id} is not among {nodes:?}");
+    }
+    let edges = pictures[0].edges.iter();
+    let edges: Vec<_> = edges
+        .map(|(from, to, _)| (from.as_str(), to.as_str()))
+        .collect();
+    for edge in [
+        ("n0", "n1"),
+        ("n1", "n2"),
+        ("n1_n0", "n1_n1"),
+        ("n1_n1_n1", "n1_n1_n0"),
+    ] {
+        assert!(edges.contains(&edge), "{edge:?} is not among {edges:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use milepost::dot::{Dot, Mermaid, Overlay};
+use milepost::dot::{Dot, Mermaid, Overlay, Svg};
 use milepost::{
     Cancel, Command, Context, End, Epoch, ErrorText, Event, EventKind, Exits, Graph, GraphView,
     NodeError, NodeName, Point, Policy, Retry, RunOptions, Snapshot, Step, TakenEdge, TaskPath,
@@ -14,6 +14,7 @@ use super::golden;
 use super::graphs::{QUOTING, WORDS, every_kind, random, row, web};
 use super::mermaid::understood;
 use super::read::Picture;
+use super::svg as xml;
 use crate::support::{Calls, Doc, Place, fed, line, thread, with};
 
 #[derive(Clone, Copy, Exits)]
@@ -84,7 +85,7 @@ fn trip(calls: &Calls, trouble: &'static str, cancel: &Cancel) -> Graph<Doc> {
 }
 
 /// Runs a trip to where its trouble leads, and gives what its records tell.
-async fn traveled(trouble: &'static str) -> (GraphView, Vec<Event>) {
+pub(super) async fn traveled(trouble: &'static str) -> (GraphView, Vec<Event>) {
     let (calls, cancel, place) = (Calls::default(), Cancel::new(), Place::memory());
     let graph = trip(&calls, trouble, &cancel);
     let options = RunOptions::new()
@@ -134,6 +135,10 @@ async fn a_finished_run_shows_how_often_each_node_and_edge_was_taken() {
         "run_finished.mmd",
         &Mermaid::new(&view).run(&overlay).to_string(),
     );
+    golden(
+        "run_finished.svg",
+        &Svg::new(&view).run(&overlay).to_string(),
+    );
 }
 
 /// S055: a run that failed shows where, and what is left.
@@ -151,6 +156,7 @@ async fn a_failed_run_shows_the_node_that_failed() {
         "run_failed.mmd",
         &Mermaid::new(&view).run(&overlay).to_string(),
     );
+    golden("run_failed.svg", &Svg::new(&view).run(&overlay).to_string());
 }
 
 /// S055: a run cancelled in a fan-out shows how many of its tasks wait.
@@ -228,7 +234,7 @@ async fn what_the_graph_does_not_have_is_named() {
 }
 
 /// Some run over a graph, the same for the same seed: every node and edge gets something to say.
-fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
+pub(super) fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
     let name = |point| match point {
         Point::Node(place) => Some(view.nodes[place].name.clone()),
         Point::Start | Point::End => None,
@@ -251,12 +257,14 @@ fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
             1 => EventKind::TaskFailed {
                 task,
                 attempts: 2,
+                tries: Vec::new(),
                 error,
             },
             tolerated => EventKind::TaskFinished {
                 task,
                 attempts: 3,
                 micros: 12,
+                tries: Vec::new(),
                 exit: None,
                 tolerated: (tolerated == 2).then_some(error),
                 update: Vec::new(),
@@ -266,7 +274,15 @@ fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
     let edges = (0..view.edges.len()).filter(|place| !(seed as usize + place).is_multiple_of(3));
     let edges = edges.map(taken).collect();
     let (step, next) = (Step::new(1), Vec::new());
-    kinds.insert(kinds.len() / 2, EventKind::Committed { step, edges, next });
+    kinds.insert(
+        kinds.len() / 2,
+        EventKind::Committed {
+            step,
+            at_ms: 0,
+            edges,
+            next,
+        },
+    );
     let event = |kind| Event {
         epoch: Epoch::new(1),
         seq: None,
@@ -313,6 +329,9 @@ fn names_and_labels_are_kept_under_any_run() {
         assert!(overlay.unknown().is_empty(), "{:?}", overlay.unknown());
         let text = Dot::new(view).run(&overlay).times().to_string();
         assert_same_but_for_counts(&parse(&text), &parse(&Dot::new(view).to_string()));
+        let text = Svg::new(view).run(&overlay).times().to_string();
+        let plain = xml::parse(&Svg::new(view).to_string());
+        assert_same_but_for_counts(&xml::parse(&text), &plain);
         let text = Mermaid::new(view).run(&overlay).times().to_string();
         for line in text.lines() {
             assert!(matches!(line.matches('"').count(), 0 | 2), "{line}");

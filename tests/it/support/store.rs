@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use milepost::store::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+use milepost::store::{
+    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Write,
+};
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
 /// Whether the operation that fails has been carried out.
@@ -119,6 +121,12 @@ impl CheckpointStore for Probe {
         limit: usize,
     ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
         self.pass(self.inner.threads(after, limit)).await
+    }
+    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        self.pass(self.inner.extent(thread)).await
+    }
+    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
+        self.pass(self.inner.restore(archive)).await
     }
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         self.pass(self.inner.delete_thread(thread)).await

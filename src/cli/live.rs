@@ -1,0 +1,494 @@
+//! What a terminal shows of a run while it runs: where it stands, and who works on what.
+//!
+//! In come events, out go the lines of the live region. What has ended is no part of it: that
+//! scrolls by as the lines of any other run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::json;
+use super::out::{cut, one_line, shown};
+use crate::{Event, EventKind, GraphView, Point, TaskPath};
+
+/// The region is drawn at most so often.
+pub(super) const FRAME: Duration = Duration::from_millis(100);
+/// What a run does that was asked to stop once.
+pub(super) const STOPPING: &str =
+    "stopping when the running nodes are done; once more to stop at once";
+/// How many bytes of a stream of text are kept: more than a row is wide.
+const TAIL: usize = 1024;
+
+const PLAIN: &str = "";
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+/// Trouble that has a word for it, too.
+const YELLOW: &str = "\x1b[33m";
+const RESET: &str = "\x1b[0m";
+
+/// A run as it stands.
+#[derive(Debug)]
+pub(super) struct LiveView {
+    began: Instant,
+    /// Where each node can lead.
+    leads: BTreeMap<String, Vec<String>>,
+    step: u64,
+    /// What may follow this superstep.
+    then: Vec<String>,
+    tasks: usize,
+    done: usize,
+    retries: u64,
+    failures: u64,
+    running: BTreeMap<TaskPath, Running>,
+    stopping: bool,
+}
+
+/// A task that runs.
+#[derive(Debug)]
+struct Running {
+    since: Instant,
+    attempt: u32,
+    /// The last event of its own.
+    note: Option<String>,
+    /// How many pieces of text came, and the end of that text.
+    pieces: u64,
+    text: String,
+}
+
+impl LiveView {
+    pub(super) fn new(graph: &GraphView, now: Instant) -> Self {
+        let mut leads = BTreeMap::<_, Vec<_>>::new();
+        for edge in &graph.edges {
+            let name = |place: usize| graph.nodes[place].name.to_string();
+            let to = match edge.to {
+                Point::Node(place) => name(place),
+                _ => "end".to_owned(),
+            };
+            if let Point::Node(from) = edge.from {
+                let known = leads.entry(name(from)).or_default();
+                if !known.contains(&to) {
+                    known.push(to);
+                }
+            }
+        }
+        Self {
+            began: now,
+            leads,
+            step: 0,
+            then: Vec::new(),
+            tasks: 0,
+            done: 0,
+            retries: 0,
+            failures: 0,
+            running: BTreeMap::new(),
+            stopping: false,
+        }
+    }
+
+    /// Takes in what happened.
+    pub(super) fn hear(&mut self, event: &Event, now: Instant) {
+        match &event.kind {
+            EventKind::SuperstepStarted { step, tasks } => {
+                self.step = step.get();
+                (self.tasks, self.done) = (tasks.len(), 0);
+                self.running.clear();
+                let nodes: BTreeSet<_> = tasks.iter().map(|task| &task.task().node).collect();
+                let mut then = Vec::new();
+                for to in nodes
+                    .iter()
+                    .filter_map(|node| self.leads.get(node.as_str()))
+                {
+                    for to in to {
+                        if !then.contains(to) {
+                            then.push(to.clone());
+                        }
+                    }
+                }
+                self.then = then;
+            }
+            EventKind::TaskStarted { task, attempt } => {
+                self.retries += u64::from(*attempt > 1);
+                let running = self.running(task, now);
+                running.attempt = *attempt;
+                // What another try has said is not what this one says.
+                (running.note, running.pieces) = (None, 0);
+                running.text.clear();
+            }
+            EventKind::Token { task, text } => {
+                let running = self.running(task, now);
+                running.pieces += 1;
+                running.text.push_str(text);
+                let mut from = running.text.len().saturating_sub(TAIL);
+                while !running.text.is_char_boundary(from) {
+                    from += 1;
+                }
+                running.text.drain(..from);
+            }
+            EventKind::Custom { task, name, value } => {
+                let note = format!("{name}: {}", json::value(1, value));
+                self.running(task, now).note = Some(note);
+            }
+            EventKind::TaskFinished {
+                task, tolerated, ..
+            } => {
+                self.running.remove(task);
+                self.done += 1;
+                self.failures += u64::from(tolerated.is_some());
+            }
+            EventKind::TaskFailed { task, .. } => {
+                self.running.remove(task);
+                self.failures += 1;
+            }
+            // These begin or close what the others tell of.
+            _ => {}
+        }
+    }
+
+    /// The run was asked to stop.
+    pub(super) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    fn running(&mut self, task: &TaskPath, now: Instant) -> &mut Running {
+        self.running.entry(task.clone()).or_insert(Running {
+            since: now,
+            attempt: 1,
+            note: None,
+            pieces: 0,
+            text: String::new(),
+        })
+    }
+
+    /// The lines of the region, for a terminal of so many columns and rows. None of them fills its
+    /// row, and together they leave half of the rows to what scrolls by.
+    pub(super) fn lines(&self, (columns, rows): (usize, usize), now: Instant) -> Vec<String> {
+        let width = columns.saturating_sub(1);
+        let mut lines = vec![line(&self.position(now), width)];
+        if self.stopping {
+            lines.push(line(&[(YELLOW, STOPPING.to_owned())], width));
+        }
+        let fit = (rows / 2).max(3).saturating_sub(lines.len()).max(1);
+        let all = self.running.len();
+        let named = if all <= fit { all } else { fit - 1 };
+        let shown: Vec<_> = self
+            .running
+            .iter()
+            .take(named)
+            .map(|(task, running)| {
+                let (node, index) = (&task.task().node, task.task().index);
+                let name = match index {
+                    0 => shown(&one_line(node.as_str())),
+                    index => format!("{}[{index}]", shown(&one_line(node.as_str()))),
+                };
+                (cut(&name, width / 2), time(now - running.since), running)
+            })
+            .collect();
+        let wide = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| text.width()).max();
+        let names = wide(&mut shown.iter().map(|(name, ..)| name)).unwrap_or(0);
+        let times = wide(&mut shown.iter().map(|(_, time, _)| time)).unwrap_or(0);
+        for (name, time, running) in &shown {
+            let pad = " ".repeat(names - name.width());
+            let mut parts = vec![(PLAIN, format!("  {name}{pad}  {time:>times$}"))];
+            if running.attempt > 1 {
+                parts.push((YELLOW, format!("  try {}", running.attempt)));
+            }
+            let said: usize = parts.iter().map(|(_, text)| text.width()).sum();
+            parts.push((DIM, running.says(width.saturating_sub(said))));
+            lines.push(line(&parts, width));
+        }
+        match (all - named, named) {
+            (0, _) => {}
+            (more, 0) => lines.push(line(&[(DIM, format!("  {more} run"))], width)),
+            (more, _) => lines.push(line(&[(DIM, format!("  and {more} more"))], width)),
+        }
+        lines
+    }
+
+    /// Where the run stands, what matters most first.
+    fn position(&self, now: Instant) -> Vec<(&'static str, String)> {
+        let time = time(now - self.began);
+        if self.step == 0 {
+            return vec![(BOLD, "starting".to_owned()), (PLAIN, format!(", {time}"))];
+        }
+        let mut parts = vec![
+            (BOLD, format!("superstep {}", self.step)),
+            (PLAIN, format!(": {} of {} done", self.done, self.tasks)),
+        ];
+        let open = (self.tasks - self.done.min(self.tasks)).saturating_sub(self.running.len());
+        if open > 0 {
+            parts.push((PLAIN, format!(", {open} wait")));
+        }
+        parts.push((PLAIN, format!(", {time}")));
+        for (count, one, many) in [
+            (self.retries, "retry", "retries"),
+            (self.failures, "failure", "failures"),
+        ] {
+            match count {
+                0 => {}
+                1 => parts.push((YELLOW, format!(", 1 {one}"))),
+                n => parts.push((YELLOW, format!(", {n} {many}"))),
+            }
+        }
+        if !self.then.is_empty() {
+            let then = shown(&one_line(&self.then.join(" or ")));
+            parts.push((DIM, format!(", then {then}")));
+        }
+        parts
+    }
+}
+
+impl Running {
+    /// What the task says, in so many columns: its last event, or the end of its text.
+    fn says(&self, width: usize) -> String {
+        if self.pieces == 0 {
+            let note = self.note.as_ref();
+            return note.map_or_else(String::new, |note| format!("  {}", shown(&one_line(note))));
+        }
+        let pieces = match self.pieces {
+            1 => "  1 token".to_owned(),
+            n => format!("  {n} tokens"),
+        };
+        let words: Vec<_> = self.text.split_whitespace().collect();
+        let text = shown(&words.join(" "));
+        let left = width.saturating_sub(pieces.width() + 2);
+        format!("{pieces}  {}", tail(&text, left))
+    }
+}
+
+/// The end of a text, in so many columns.
+fn tail(text: &str, width: usize) -> &str {
+    let mut from = text.len();
+    for (at, _) in text.char_indices().rev() {
+        if text[at..].width() > width {
+            break;
+        }
+        from = at;
+    }
+    &text[from..]
+}
+
+/// Parts of a line, each in its style, cut to a width.
+fn line(parts: &[(&str, String)], width: usize) -> String {
+    let mut line = String::new();
+    let mut left = width;
+    for (style, text) in parts.iter().filter(|(_, text)| !text.is_empty()) {
+        let fits = text.width() <= left;
+        let text = cut(text, left);
+        match *style {
+            PLAIN => line.push_str(&text),
+            style => line.extend([style, &text, RESET]),
+        }
+        if !fits {
+            break;
+        }
+        left -= text.width();
+    }
+    line
+}
+
+/// A time in whole seconds.
+fn time(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        EdgeView, Epoch, ErrorText, FieldView, NodeKind, NodeName, NodeView, Policy, Step,
+    };
+
+    fn graph() -> GraphView {
+        let node = |name: &str| NodeView {
+            name: NodeName::new(name).expect("a name"),
+            kind: NodeKind::default(),
+            exits: Vec::new(),
+            payload: None,
+            inner: None,
+            policy: Policy::default(),
+        };
+        let edge = |from, to| EdgeView {
+            from: Point::Node(from),
+            to,
+            label: "",
+            conditional: false,
+            payload: None,
+            when_empty: false,
+        };
+        GraphView {
+            doc: "",
+            name: "graph".to_owned(),
+            state: "State",
+            nodes: vec![node("read"), node("sum \u{1b}[2J")],
+            edges: vec![edge(0, Point::Node(1)), edge(0, Point::End)],
+            fields: Vec::<FieldView>::new(),
+        }
+    }
+
+    fn task(index: u32) -> TaskPath {
+        TaskPath::new(Step::new(3), NodeName::new("read").expect("a name"), index)
+    }
+
+    /// A superstep of so many tasks, all of which run.
+    fn view(tasks: u32, now: Instant) -> LiveView {
+        let mut view = LiveView::new(&graph(), now);
+        let all: Vec<_> = (0..tasks).map(task).collect();
+        let step = Step::new(3);
+        hear(
+            &mut view,
+            now,
+            EventKind::SuperstepStarted { step, tasks: all },
+        );
+        for index in 0..tasks {
+            let (task, attempt) = (task(index), 1);
+            hear(&mut view, now, EventKind::TaskStarted { task, attempt });
+        }
+        view
+    }
+
+    fn hear(view: &mut LiveView, now: Instant, kind: EventKind) {
+        let event = Event {
+            epoch: Epoch::new(1),
+            seq: None,
+            kind,
+        };
+        view.hear(&event, now);
+    }
+
+    /// The lines without their styles.
+    fn plain(lines: &[String]) -> Vec<String> {
+        let styles = [BOLD, DIM, YELLOW, RESET];
+        let plain = |line: &String| styles.iter().fold(line.clone(), |l, s| l.replace(s, ""));
+        lines.iter().map(plain).collect()
+    }
+
+    #[test]
+    fn a_view_tells_where_the_run_stands_and_who_works_on_what() {
+        let begin = Instant::now();
+        let mut view = view(3, begin);
+        hear(
+            &mut view,
+            begin,
+            EventKind::TaskStarted {
+                task: task(1),
+                attempt: 2,
+            },
+        );
+        let value = vec![0xa3, b'1', b'/', b'2'];
+        let name = "page".to_owned();
+        hear(
+            &mut view,
+            begin,
+            EventKind::Custom {
+                task: task(1),
+                name,
+                value,
+            },
+        );
+        for text in ["The ", "bakery\n", "is open"] {
+            let text = text.to_owned();
+            hear(
+                &mut view,
+                begin,
+                EventKind::Token {
+                    task: task(2),
+                    text,
+                },
+            );
+        }
+        let finished = EventKind::TaskFinished {
+            task: task(0),
+            attempts: 1,
+            micros: 1,
+            tries: Vec::new(),
+            exit: None,
+            tolerated: Some(ErrorText {
+                class: "permanent".to_owned(),
+                message: "no".to_owned(),
+            }),
+            update: Vec::new(),
+        };
+        hear(&mut view, begin, finished);
+        let lines = view.lines((100, 24), begin + Duration::from_secs(65));
+        assert_eq!(
+            plain(&lines),
+            [
+                "superstep 3: 1 of 3 done, 1 min 05 s, 1 retry, 1 failure, \
+                 then sum \\u{1b}[2J or end",
+                "  read[1]  1 min 05 s  try 2  page: \"1/2\"",
+                "  read[2]  1 min 05 s  3 tokens  The bakery is open",
+            ]
+        );
+        view.stop();
+        assert_eq!(plain(&view.lines((100, 24), begin))[1], STOPPING);
+    }
+
+    #[test]
+    fn no_line_fills_its_row_and_no_more_lines_are_drawn_than_half_of_the_rows() {
+        let begin = Instant::now();
+        let mut view = view(40, begin);
+        let text = "日本語 ".repeat(200);
+        hear(
+            &mut view,
+            begin,
+            EventKind::Token {
+                task: task(0),
+                text,
+            },
+        );
+        for columns in 1..120 {
+            for rows in 1..60 {
+                let lines = plain(&view.lines((columns, rows), begin));
+                assert!(
+                    lines.len() <= (rows / 2).max(3),
+                    "{columns} × {rows}: {lines:#?}"
+                );
+                for line in &lines {
+                    assert!(line.width() < columns.max(2), "{columns} × {rows}: {line}");
+                }
+            }
+        }
+        let lines = plain(&view.lines((80, 10), begin));
+        assert_eq!(lines.last().map(String::as_str), Some("  and 37 more"));
+        assert!(
+            lines[1].ends_with("日本語 日本語"),
+            "the end of the text: {}",
+            lines[1]
+        );
+        view.stop();
+        assert_eq!(plain(&view.lines((80, 5), begin))[2], "  40 run");
+    }
+
+    #[test]
+    fn what_another_try_has_said_is_gone_and_memory_stays_small() {
+        let begin = Instant::now();
+        let mut view = view(1, begin);
+        for _ in 0..100_000 {
+            let text = "ä".to_owned();
+            hear(
+                &mut view,
+                begin,
+                EventKind::Token {
+                    task: task(0),
+                    text,
+                },
+            );
+        }
+        assert!(view.running[&task(0)].text.len() <= TAIL);
+        hear(
+            &mut view,
+            begin,
+            EventKind::TaskStarted {
+                task: task(0),
+                attempt: 2,
+            },
+        );
+        let lines = plain(&view.lines((80, 24), begin));
+        assert_eq!(lines[1], "  read  0 s  try 2");
+    }
+}
