@@ -165,3 +165,10 @@ pub mod plumbing {
 #[doc = include_str!("../README.md")]
 #[derive(Debug)]
 pub struct Readme;
+
+/// The code in the guide, as tests.
+#[cfg(all(doctest, feature = "sled", feature = "cli"))]
+#[doc = include_str!("../docs/guide/src/first-graph.md")]
+#[doc = include_str!("../docs/guide/src/running.md")]
+#[derive(Debug)]
+pub struct Guide;

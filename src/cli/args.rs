@@ -79,6 +79,8 @@ pub(super) enum What {
     Doctor(DoctorArgs),
     /// Write what a shell needs to complete the words of these commands
     Completions(CompletionsArgs),
+    /// Write a small project with a graph, a test and a README
+    New(NewArgs),
     /// Kill a run, resume it, and prove that nothing was lost or done twice
     Demo(DemoArgs),
 }
@@ -298,6 +300,17 @@ pub(super) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// The project's folder, which must not be there yet; its last part is the project's name
+    #[arg(value_name = "NAME")]
+    pub(super) path: PathBuf,
+    /// The sources of milepost that the project is built with [default: the checkout that this
+    /// program was built in, or the published version]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) milepost: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

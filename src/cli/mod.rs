@@ -99,6 +99,7 @@ mod lines;
 mod list;
 mod live;
 mod look;
+mod new;
 mod out;
 mod path;
 mod picture;

@@ -24,7 +24,7 @@ use super::out::Out;
 use super::region::Above;
 use super::{
     demo, diff, doctor, drive, export, follow, graph, history, import, in_use, keep, list, look,
-    picture, show,
+    new, picture, show,
 };
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreError};
@@ -128,6 +128,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Import(args) => import::import(&mut shell, &args).await,
             What::Doctor(args) => doctor::doctor(&mut shell, &args).await,
             What::Completions(args) => shell.completions(args.shell),
+            What::New(args) => new::new(&mut shell, &args),
             What::Demo(args) => demo::demo(&mut shell, args).await,
         }
     });

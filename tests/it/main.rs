@@ -28,6 +28,8 @@ mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_new;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_schema;
@@ -58,6 +60,8 @@ mod engine_trouble;
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod guide;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
