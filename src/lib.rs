@@ -141,8 +141,9 @@ pub use node::{
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Answers, Busy, Cancel, Checkpoint, Command, Ended, EventReader, OpenQuestion, Progress, Report,
-    Run, RunError, RunOptions, RunStream, Runner, events, history, questions,
+    Agenda, Answers, Busy, Cancel, Checkpoint, Command, Due, Ended, EventReader, OpenQuestion,
+    Progress, Report, Run, RunError, RunOptions, RunStream, Runner, WhyDue, agenda, events,
+    history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

@@ -149,6 +149,12 @@ impl From<RunError> for Failure {
             | RunError::NotFound { .. }
             | RunError::NoCheckpoint { .. }
             | RunError::MissingInput { .. }
+            | RunError::PendingInterrupt { .. }
+            | RunError::NoQuestion { .. }
+            | RunError::AmbiguousAnswer { .. }
+            | RunError::WrongAnswer { .. }
+            | RunError::AlreadyAnswered { .. }
+            | RunError::NoPause { .. }
             | RunError::OtherGraph { .. }
             | RunError::Superseded { .. } => Failure::usage(error.to_string()),
             error => Failure::new(Exit::Failed, error.to_string()),

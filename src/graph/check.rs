@@ -118,6 +118,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
             question: asks.question,
             answer: asks.answer,
             shape: (asks.shape)(),
+            answer_is: (asks.known)(),
         }),
         policy: node.policy.clone(),
         inner: None,

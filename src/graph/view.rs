@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::NodeName;
 use crate::node::Policy;
-use crate::state::ReducerInfo;
+use crate::state::{ReducerInfo, Shape};
 
 /// What a node is for. Gives it its shape in pictures, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -91,6 +91,8 @@ pub struct AskView {
     pub answer: &'static str,
     /// The answer's serde shape.
     pub shape: String,
+    /// The same, for those who type an answer.
+    pub answer_is: Shape,
 }
 
 /// One edge of a [`GraphView`].

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::NodeError;
-use crate::state::{Codec, CodecError, shape_of};
+use crate::state::{Codec, CodecError, Shape, shape_of};
 
 /// A question, with the type of its answer.
 ///
@@ -132,6 +132,8 @@ pub(crate) struct AskCodec {
     pub(crate) answer: &'static str,
     check: fn(&[u8]) -> Result<(), CodecError>,
     pub(crate) shape: fn() -> String,
+    /// The shape of the answer, for those who type one.
+    pub(crate) known: fn() -> Shape,
 }
 
 impl fmt::Debug for AskCodec {
@@ -149,6 +151,7 @@ impl AskCodec {
             answer: std::any::type_name::<Q::Answer>(),
             check: |bytes| Codec::MessagePack.decode::<Q::Answer>(bytes).map(|_| ()),
             shape: shape_of::<Q::Answer>,
+            known: Shape::of::<Q::Answer>,
         })
     }
 

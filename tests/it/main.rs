@@ -10,6 +10,8 @@ mod broken_cli;
 #[cfg(feature = "sled")]
 mod broken_runtime;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_answers;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_archive;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
