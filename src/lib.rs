@@ -171,5 +171,6 @@ pub struct Readme;
 #[cfg(all(doctest, feature = "sled", feature = "cli"))]
 #[doc = include_str!("../docs/guide/src/first-graph.md")]
 #[doc = include_str!("../docs/guide/src/running.md")]
+#[doc = include_str!("../docs/guide/src/questions.md")]
 #[derive(Debug)]
 pub struct Guide;

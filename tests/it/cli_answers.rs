@@ -131,7 +131,10 @@ fn what_is_no_answer_is_refused_and_the_question_stays_open() {
     let text = waiting(&desk);
     desk.run(&["resume", "t"]).exits(3);
     for (words, said) in [
-        (&["answer", "t", "maybe"][..], "publish, check, refuse"),
+        (
+            &["answer", "t", "maybe"][..],
+            r#""publish", "check", "refuse" is expected"#,
+        ),
         (&["answer", "t", "{"], "still open"),
         (
             &["answer", "t", "nosuch", "publish"],
