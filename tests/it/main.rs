@@ -27,6 +27,8 @@ mod cli_inputs;
 mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_messages;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
 #[cfg(all(feature = "cli", feature = "graphs"))]
