@@ -31,6 +31,9 @@ impl Input for ResearchArgs {
     type State = ResearchState;
 
     fn input(self) -> Result<ResearchStateUpdate, InputError> {
+        if self.question.trim().is_empty() {
+            return Err("--question is empty: say what is to be answered".into());
+        }
         let named = self.docs.display();
         // A resume from another folder must find the same documents.
         let docs = fs::canonicalize(&self.docs)
@@ -41,10 +44,7 @@ impl Input for ResearchArgs {
         let docs = docs
             .to_str()
             .ok_or_else(|| format!("the name of {named} is not UTF-8"))?;
-        let out = self.out.map(|out| match out.to_str() {
-            Some(out) => Ok(out.to_owned()),
-            None => Err(format!("the name of {} is not UTF-8", out.display())),
-        });
+        let out = self.out.as_deref().map(file);
         let required = self.require.map(|ids| ("require".to_owned(), ids));
         Ok(ResearchState::update()
             .query(self.question)
@@ -59,6 +59,21 @@ impl Input for ResearchArgs {
             None => state.report.clone(),
         }
     }
+}
+
+/// The name of a file that can be written: it is written when all the work is done.
+fn file(out: &Path) -> Result<String, String> {
+    let named = out.display();
+    if out.is_dir() {
+        return Err(format!("{named} is a folder: --out takes a file"));
+    }
+    let folder = out.parent().filter(|folder| *folder != Path::new(""));
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let folder = folder.display();
+        return Err(format!("{named} cannot be written: {folder} is no folder"));
+    }
+    let name = out.to_str().map(str::to_owned);
+    name.ok_or_else(|| format!("the name of {named} is not UTF-8"))
 }
 
 /// What the example asks the repository's own documents.

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use serde_json::{Value, json};
 
 use super::args::{AnswerArgs, QuestionsArgs};
-use super::drive::{Watched, drive};
+use super::drive::{Watched, check_probes, drive};
 use super::entry::Known;
 use super::exit::{Exit, Failure};
 use super::list::{all_threads, head};
@@ -153,6 +153,7 @@ pub(super) async fn answer(shell: &mut Shell, args: &AnswerArgs) -> Result<Exit,
     let watched = Watched {
         known: &*known,
         plain: args.plain,
+        probe: check_probes(shell, &*known, &args.probes)?,
         probes: &args.probes,
     };
     drive(shell, thread, store, known.answer(answers), watched).await

@@ -13,6 +13,7 @@ use crate::{RunId, ThreadId};
 #[derive(Debug, Parser)]
 #[command(
     version,
+    arg_required_else_help = false,
     after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 waiting for an answer, 4 limit used up, \
                   5 waiting for a time, 6 stopped, 7 busy or locked, 8 damaged store"
 )]
@@ -34,13 +35,13 @@ pub(super) struct Globals {
     #[arg(long, global = true, value_name = "PATH|memory")]
     pub(super) store: Option<PathBuf>,
     /// How many supersteps this call may execute [default: 1000]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = limit)]
     pub(super) step_limit: Option<u64>,
     /// How long this call may take: 90s, 500ms, 5m, 2h
     #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
     pub(super) deadline: Option<Duration>,
     /// How many tasks may run at once [default: all of a superstep]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
 }
 
@@ -247,7 +248,7 @@ pub(super) struct ShowArgs {
     #[arg(long)]
     pub(super) full: bool,
     /// The thread as it was at this checkpoint [default: as it is now]
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = seq, allow_negative_numbers = true)]
     pub(super) at: Option<u64>,
 }
 
@@ -314,10 +315,10 @@ pub(super) struct DiffArgs {
     /// The thread
     pub(super) thread: ThreadId,
     /// The one checkpoint, by its seq as `history` lists it
-    #[arg(value_name = "SEQ")]
+    #[arg(value_name = "SEQ", value_parser = seq, allow_negative_numbers = true)]
     pub(super) from: u64,
     /// The other checkpoint
-    #[arg(value_name = "SEQ")]
+    #[arg(value_name = "SEQ", value_parser = seq, allow_negative_numbers = true)]
     pub(super) to: u64,
 }
 
@@ -332,7 +333,7 @@ pub(super) struct DotArgs {
     #[arg(long, value_name = "THREAD")]
     pub(super) run: Option<ThreadId>,
     /// The thread as it was at this checkpoint [default: as it is now]
-    #[arg(long, value_name = "SEQ", requires = "run")]
+    #[arg(long, value_name = "SEQ", requires = "run", value_parser = seq)]
     pub(super) at: Option<u64>,
     /// Say how long each node took the last time
     #[arg(long, requires = "run")]
@@ -381,7 +382,7 @@ pub(super) struct DemoArgs {
     #[arg(long, value_name = "NODE|random")]
     pub(super) kill_at: Option<String>,
     /// Repeat the random choice of another demo
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub(super) seed: Option<u64>,
     /// The folder that the example reads [default: the docs of the clone]
     #[arg(long, value_name = "FOLDER")]
@@ -408,6 +409,25 @@ fn status(text: &str) -> Result<Status, String> {
         let known: Vec<_> = STATUSES.iter().map(Status::to_string).collect();
         format!("a thread is one of {}", known.join(", "))
     })
+}
+
+fn seq(text: &str) -> Result<u64, &'static str> {
+    text.parse()
+        .map_err(|_| "a checkpoint is a whole number, as history lists them")
+}
+
+fn limit(text: &str) -> Result<u64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("a whole number from 1 on is expected")
+}
+
+fn tasks(text: &str) -> Result<u16, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("a whole number from 1 to 65535 is expected")
+}
+
+fn seed(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "a whole number is expected")
 }
 
 /// Reads `90s`, `500ms`, `5m`, `2h`; a number alone is seconds.

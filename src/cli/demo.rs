@@ -16,9 +16,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::args::DemoArgs;
-use super::entry::{Entry, Known};
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
+use super::entry::{Entry, Known, causes};
+use super::exit::{Exit, Failure, room};
+use super::shell::{Shell, quoted};
 use crate::dot::Dot;
 use crate::store::SledStore;
 use crate::{EventKind, ThreadId, events};
@@ -36,8 +36,10 @@ pub(super) async fn demo(shell: &mut Shell, args: DemoArgs) -> Result<Exit, Fail
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(1, |now| u64::from(now.subsec_nanos()))
     });
+    check_victim(shell, &*known, args.kill_at.as_deref())?;
     let dir = workplace(args.dir)?;
-    let thread = ThreadId::new(THREAD).map_err(|error| Failure::usage(error.to_string()))?;
+    let thread = ThreadId::new(THREAD)
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()).next("report this"))?;
     let graph = known.view().name.clone();
     let mut start: Vec<OsString> = vec!["run".into(), graph.clone().into()];
     start.extend(["--thread".into(), THREAD.into()]);
@@ -157,12 +159,39 @@ fn example(shell: &Shell, args: &DemoArgs) -> Result<(Arc<dyn Known>, Vec<OsStri
     };
     for entry in shell.entries.iter().filter(wanted) {
         if let Some(flags) = entry.flags_of_example(docs.as_deref()) {
-            let flags = flags.map_err(|error| Failure::usage(error.to_string()))?;
+            let flags = flags.map_err(|error| {
+                let next = "name a folder of documents with --docs";
+                Failure::usage(causes(&*error)).next(next)
+            })?;
             return Ok((Arc::clone(entry.known()?), flags));
         }
     }
-    let what = "no graph with an example run is there to show";
-    Err(Failure::usage(what).next("give the entry an example, or name another graph"))
+    let what = match &args.graph {
+        Some(graph) => format!("graph {graph} has no example run to show"),
+        None => "no graph of this program has an example run to show".to_owned(),
+    };
+    let others = shell.entries.iter().filter(|entry| entry.has_example());
+    let others: Vec<_> = others.filter_map(|entry| entry.known().ok()).collect();
+    Err(Failure::usage(what).next(match others.first() {
+        Some(other) => format!("{} demo {}", shell.program(), quoted(&other.view().name)),
+        None => "give the entry of a graph an example".to_owned(),
+    }))
+}
+
+/// Refuses a node that the graph does not have, before anything is run.
+fn check_victim(shell: &Shell, known: &dyn Known, asked: Option<&str>) -> Result<(), Failure> {
+    let view = known.view();
+    let is_known = |asked: &str| view.nodes.iter().any(|node| node.name.as_str() == asked);
+    let asked = asked.filter(|node| *node != "random" && !is_known(node));
+    let Some(node) = asked else { return Ok(()) };
+    let names: Vec<_> = view.nodes.iter().map(|node| node.name.as_str()).collect();
+    let graph = &view.name;
+    let what = format!(
+        "graph {graph} has no node \"{node}\" to kill the process at; it has {}",
+        names.join(", ")
+    );
+    let next = format!("{} graphs show {}", shell.program(), quoted(graph));
+    Err(Failure::usage(what).next(next))
 }
 
 /// The task at which the process is killed: one of those that the undisturbed run has run.
@@ -196,7 +225,7 @@ fn victim(ran: &BTreeMap<String, u32>, asked: Option<&str>, seed: u64) -> Result
         ),
         None => "the example runs no node".to_owned(),
     };
-    Err(Failure::usage(what))
+    Err(Failure::usage(what).next("name one of those with --kill-at, or none"))
 }
 
 /// A folder in which one thread is run, by one process after another.
@@ -220,10 +249,8 @@ impl Place {
         victim: Option<&str>,
     ) -> Result<Option<i32>, Failure> {
         let failed = |error: std::io::Error| {
-            Failure::new(
-                Exit::Failed,
-                format!("this program cannot start itself: {error}"),
-            )
+            let what = format!("this program cannot start itself: {error}");
+            Failure::new(Exit::Failed, what).next("put that right, and try again")
         };
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
@@ -357,7 +384,11 @@ fn workplace(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{} cannot be {what}: {error}", path.display()))
+    let what = format!("{} cannot be {what}: {error}", path.display());
+    match room(error) {
+        Some(first) => Failure::new(Exit::Failed, what).next(format!("{first}, and try again")),
+        None => Failure::usage(what).next("name another folder with --dir or --docs"),
+    }
 }
 
 /// Spreads the bits of a seed, so that neighbours are far apart.

@@ -8,7 +8,7 @@ use super::args::DiffArgs;
 use super::exit::{Exit, Failure};
 use super::list::head;
 use super::look::checkpoint;
-use super::shell::{Shell, quoted};
+use super::shell::Shell;
 use super::show::brief;
 use crate::{RunError, Seq};
 
@@ -55,10 +55,10 @@ fn unreadable(shell: &Shell, args: &DiffArgs, at: Seq, error: RunError) -> Failu
         "the state at checkpoint {at} cannot be read: {}",
         failure.what
     );
-    let next = failure
-        .next
-        .unwrap_or_else(|| shell.again(&format!("history {}", quoted(args.thread.as_str()))));
-    Failure::new(failure.exit, what).next(next)
+    match failure.exit {
+        Exit::Corrupt | Exit::Busy => Failure { what, ..failure },
+        exit => Failure::new(exit, what).next(shell.on("history", &args.thread)),
+    }
 }
 
 /// How a field differs.

@@ -132,26 +132,20 @@ pub(super) async fn doctor(shell: &mut Shell, args: &DoctorArgs) -> Result<Exit,
 }
 
 /// What keeps a whole store from being read.
-fn of_store(what: &str, next: Option<String>) -> Told {
+fn of_store(what: &str, next: String) -> Told {
     Told {
         severity: Severity::Error,
         thread: None,
         place: "store".to_owned(),
         what: what.to_owned(),
-        next: next.unwrap_or_default(),
+        next,
         is_damage: true,
     }
 }
 
 fn unnamed(error: &StoreError) -> Told {
-    let (what, next) = match error {
-        StoreError::Corrupt { place, found, .. } => (
-            format!("{place} is damaged: {found}"),
-            "copy the store's folder, then put back the last good copy",
-        ),
-        error => (error.to_string(), "try again once that is put right"),
-    };
-    of_store(&what, Some(next.to_owned()))
+    let Failure { what, next, .. } = Failure::from(error.clone());
+    of_store(&what, next)
 }
 
 /// What was found so far.

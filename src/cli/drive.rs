@@ -13,18 +13,18 @@ use tokio::time::MissedTickBehavior;
 use super::args::{Globals, Probes, ResumeArgs, StartArgs, WorkerArgs};
 use super::ask::{End, Opening};
 use super::entry::Known;
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, room};
 use super::lines::{Lines, SCHEMA, event_json};
 use super::list::all_threads;
 use super::live::{FRAME, LiveView, STOPPING};
 use super::out::one_line;
 use super::probe::Probe;
-use super::shell::{Shell, quoted};
+use super::shell::{Shell, quoted, unread};
 use super::signal::Signals;
 use super::when::date;
 use super::{answer, worker};
-use crate::store::{CheckpointStore, Status};
-use crate::{Cancel, Ended, EventKind, RunOptions, ThreadId};
+use crate::store::{CheckpointStore, Status, StoreError};
+use crate::{Cancel, Ended, EventKind, RunError, RunOptions, ThreadId};
 
 /// Starts a run.
 pub(super) async fn run(
@@ -33,20 +33,22 @@ pub(super) async fn run(
     given: &ArgMatches,
 ) -> Result<Exit, Failure> {
     let known = shell.graph(graph)?;
-    let start =
-        StartArgs::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
-    check_probes(&*known, &start.probes)?;
+    let start = StartArgs::from_arg_matches(given).map_err(|error| {
+        let help = format!("{} run {} --help", shell.program(), quoted(graph));
+        unread(&error, &help)
+    })?;
+    let probe = check_probes(shell, &*known, &start.probes)?;
     let opening = known.start(given, start.run_id, start.abandon);
-    let opening = opening.map_err(|mut failure| {
-        let next = failure.next.take();
-        let next = next.unwrap_or_else(|| format!("run {} --help", quoted(graph)));
-        failure.next(shell.again(&next))
+    let opening = opening.map_err(|failure| {
+        let next = shell.again(&failure.next);
+        failure.next(next)
     })?;
     let thread = start.thread.unwrap_or_else(ThreadId::random);
     let store = shell.store()?;
     let watched = Watched {
         known: &*known,
         plain: start.plain,
+        probe,
         probes: &start.probes,
     };
     drive(shell, &thread, store, opening, watched).await
@@ -119,35 +121,43 @@ async fn resume_one(
         failure.what = format!("thread {thread} cannot be taken up: {}", failure.what);
         failure
     })?;
-    check_probes(&*known, &args.probes)?;
+    let probe = check_probes(shell, &*known, &args.probes)?;
     let watched = Watched {
         known: &*known,
         plain: args.plain,
+        probe,
         probes: &args.probes,
     };
     drive(shell, thread, Arc::clone(store), known.go_on(), watched).await
 }
 
-fn check_probes(known: &dyn Known, probes: &Probes) -> Result<(), Failure> {
-    let Some(node) = &probes.crash_after else {
-        return Ok(());
-    };
+/// Checks how a run is to be disturbed and watched, before anything is stored.
+pub(super) fn check_probes(
+    shell: &Shell,
+    known: &dyn Known,
+    probes: &Probes,
+) -> Result<Option<Probe>, Failure> {
     let nodes = &known.view().nodes;
-    if nodes.iter().any(|known| known.name.as_str() == node) {
-        return Ok(());
+    let is_known = |asked: &String| nodes.iter().any(|node| node.name.as_str() == asked);
+    if let Some(node) = probes.crash_after.as_ref().filter(|node| !is_known(node)) {
+        let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let graph = &known.view().name;
+        let what = format!(
+            "graph {graph} has no node \"{node}\" to crash after; it has {}",
+            names.join(", ")
+        );
+        let next = format!("{} graphs show {}", shell.program(), quoted(graph));
+        return Err(Failure::usage(what).next(next));
     }
-    let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
-    let graph = &known.view().name;
-    Err(Failure::usage(format!(
-        "graph {graph} has no node \"{node}\" to crash after; it has {}",
-        names.join(", ")
-    )))
+    Probe::new(probes.tally.as_deref(), probes.pace)
 }
 
 /// How a run is watched.
 pub(super) struct Watched<'a> {
     pub(super) known: &'a dyn Known,
     pub(super) plain: bool,
+    pub(super) probe: Option<Probe>,
+    /// How the run is disturbed.
     pub(super) probes: &'a Probes,
 }
 
@@ -159,16 +169,18 @@ pub(super) async fn drive(
     opening: Opening,
     watched: Watched<'_>,
 ) -> Result<Exit, Failure> {
-    let probes = watched.probes;
     let cancel = Cancel::new();
+    let probes = watched.probes;
     let mut options = options(&shell.globals, &cancel)
         .pause_before(&probes.pause_before)
         .pause_after(&probes.pause_after);
-    if probes.tally.is_some() || probes.pace.is_some() {
-        options = options.layer(Probe::new(probes.tally.as_deref(), probes.pace)?);
+    if let Some(probe) = watched.probe {
+        options = options.layer(probe);
     }
     let mut signals = Signals::new();
     let go_on = (!shell.in_memory()).then(|| shell.resume(thread));
+    // Whether there is something to go on with, should the run fail.
+    let mut is_there = matches!(store.head(thread).await, Ok(Some(_)));
     let mut live = opening(thread, store, options);
     let mut lines = Lines::default();
     let mut view = None;
@@ -199,6 +211,7 @@ pub(super) async fn drive(
             }
         };
         let Some(event) = event else { break };
+        is_there |= event.seq.is_some();
         shell.out.value(&event_json(&event));
         for line in lines.of(&event) {
             shell.out.say(line);
@@ -230,24 +243,56 @@ pub(super) async fn drive(
     match ended {
         Ok(end) => Ok(report(shell, thread, watched.known, &end, go_on)),
         Err(error) => {
-            let unfinished = matches!(error, crate::RunError::Unfinished { .. });
-            let missing = match &error {
-                crate::RunError::MissingInput { field } => Some(*field),
-                _ => None,
-            };
+            let go_on = go_on.filter(|_| is_there);
+            let next = next(shell, watched.known, thread, &error, go_on);
             let failure = Failure::from(error);
-            if let Some(field) = missing {
-                return Err(failure.next(shell.again(&watched.known.words_for(field))));
-            }
-            Err(match go_on {
-                _ if failure.next.is_some() => failure,
-                Some(go_on) if unfinished => {
-                    failure.next(format!("{go_on}, or run it with --abandon to start anew"))
-                }
-                Some(go_on) if failure.exit == Exit::Failed => failure.next(go_on),
-                _ => failure,
+            Err(match next {
+                Some(next) => failure.next(next),
+                None => failure,
             })
         }
+    }
+}
+
+/// What to type after a run that failed, where it is known better than by the error alone.
+fn next(
+    shell: &Shell,
+    known: &dyn Known,
+    thread: &ThreadId,
+    error: &RunError,
+    go_on: Option<String>,
+) -> Option<String> {
+    match error {
+        RunError::MissingInput { field } => Some(shell.again(&known.words_for(field))),
+        RunError::Unfinished { .. } => {
+            go_on.map(|go_on| format!("{go_on}, or run it with --abandon to start anew"))
+        }
+        RunError::OtherGraph { .. } => Some(format!(
+            "{}, or name another thread with --thread",
+            shell.on("show", thread)
+        )),
+        RunError::PendingInterrupt { .. } => Some(format!(
+            "{}, or run it with --abandon to start anew",
+            shell.on("questions", thread)
+        )),
+        RunError::NoQuestion { .. }
+        | RunError::AmbiguousAnswer { .. }
+        | RunError::WrongAnswer { .. }
+        | RunError::AlreadyAnswered { .. } => Some(shell.on("questions", thread)),
+        RunError::NoPause { graph, .. } => {
+            Some(shell.again(&format!("graphs show {}", quoted(graph))))
+        }
+        RunError::Superseded { .. } => Some(shell.on("history", thread)),
+        RunError::Store(StoreError::Io { source, .. }) => {
+            let first = room(source).unwrap_or("put that right");
+            go_on.map(|go_on| format!("{first}, then {go_on}: nothing acknowledged is lost"))
+        }
+        RunError::Store(StoreError::Closed) => go_on,
+        // The store knows better than the run what to do about it.
+        RunError::Store(_) => None,
+        // This program can only fail again.
+        RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => None,
+        _ => go_on.or_else(|| Some("put that right, and run it again".to_owned())),
     }
 }
 
@@ -275,6 +320,11 @@ pub(super) fn report(
     go_on: Option<String>,
 ) -> Exit {
     let exit = Exit::from(end.ended);
+    let after = match (&go_on, end.ended.is_finished()) {
+        (Some(_), true) => shell.on("show", thread),
+        (Some(go_on), false) => go_on.clone(),
+        (None, _) => "run it again".to_owned(),
+    };
     let go_on = go_on.filter(|_| !end.ended.is_finished());
     let status = match end.ended {
         Ended::Finished => "finished",
@@ -334,7 +384,7 @@ pub(super) fn report(
     if let Some(result) = &end.result {
         shell.out.say(format!("\n{result}"));
     }
-    exit
+    shell.out.settle(exit, &after)
 }
 
 /// Ends the process under the run: what was acknowledged is on disk, the rest runs again.

@@ -126,8 +126,14 @@ impl Entry {
     }
 
     pub(super) fn known(&self) -> Result<&Arc<dyn Known>, Failure> {
-        let refused = |error: &BuildError| Failure::new(Exit::Failed, error.to_string());
+        let refused = |error: &BuildError| {
+            Failure::new(Exit::Failed, error.to_string()).next("mend the graph, and build it again")
+        };
         self.built.as_ref().map_err(refused)
+    }
+
+    pub(super) fn has_example(&self) -> bool {
+        self.example.is_some()
     }
 
     pub(super) fn flags_of_example(
@@ -184,7 +190,8 @@ pub(super) trait Known: Send + Sync {
 trait Inlet<S: State>: Send + Sync {
     fn flags(&self, command: clap::Command) -> clap::Command;
 
-    fn input(&self, given: &ArgMatches) -> Result<S::Update, Failure>;
+    /// Reads the input of a run of this graph. What comes next is said without the program's name.
+    fn input(&self, graph: &str, given: &ArgMatches) -> Result<S::Update, Failure>;
 
     /// The words that give a field, where they are known.
     fn words_for(&self, _field: &str) -> Option<String> {
@@ -200,18 +207,17 @@ impl<A: Input> Inlet<A::State> for OwnArgs<A> {
         A::augment_args(command)
     }
 
-    fn input(&self, given: &ArgMatches) -> Result<<A::State as State>::Update, Failure> {
-        let flags =
-            A::from_arg_matches(given).map_err(|error| Failure::usage(error.to_string()))?;
-        flags.input().map_err(|error| {
-            let mut what = error.to_string();
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                what = format!("{what}: {error}");
-                cause = error.source();
-            }
-            Failure::usage(what)
-        })
+    fn input(
+        &self,
+        graph: &str,
+        given: &ArgMatches,
+    ) -> Result<<A::State as State>::Update, Failure> {
+        let help = help(graph);
+        let flags = A::from_arg_matches(given)
+            .map_err(|error| Failure::usage(error.to_string()).next(&help))?;
+        flags
+            .input()
+            .map_err(|error| Failure::usage(causes(&*error)).next(&help))
     }
 }
 
@@ -220,7 +226,7 @@ impl<S: State> Inlet<S> for Flags {
         self.add_to(command)
     }
 
-    fn input(&self, given: &ArgMatches) -> Result<S::Update, Failure> {
+    fn input(&self, _: &str, given: &ArgMatches) -> Result<S::Update, Failure> {
         let mut update = S::update();
         for (place, bytes) in self.read(given)? {
             S::fields()[place]
@@ -270,7 +276,7 @@ impl<S: State> Known for Held<S> {
 
     fn words_for(&self, field: &str) -> String {
         let words = self.inlet.words_for(field);
-        words.unwrap_or_else(|| format!("run {} --help", shell::quoted(&self.view().name)))
+        words.unwrap_or_else(|| help(&self.view().name))
     }
 
     fn start(
@@ -279,7 +285,7 @@ impl<S: State> Known for Held<S> {
         run: Option<RunId>,
         abandon: bool,
     ) -> Result<Opening, Failure> {
-        let mut command = Command::start(self.inlet.input(given)?);
+        let mut command = Command::start(self.inlet.input(&self.view().name, given)?);
         if let Some(run) = run {
             command = command.run_id(run);
         }
@@ -315,6 +321,22 @@ impl<S: State> Known for Held<S> {
         let runner = Runner::new(self.graph.clone()).shared_store(store);
         Box::pin(async move { Ok(fields(&runner.state_at(thread, at).await?)) })
     }
+}
+
+/// An error with its causes, on one line.
+pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut what = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        what = format!("{what}: {error}");
+        cause = error.source();
+    }
+    what
+}
+
+/// The words that show the flags of a graph.
+fn help(graph: &str) -> String {
+    format!("run {} --help", shell::quoted(graph))
 }
 
 /// A state as JSON, field by field.

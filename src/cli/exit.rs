@@ -14,7 +14,7 @@ use crate::{Ended, RunError};
 pub enum Exit {
     /// 0: done; the thread is finished.
     Done = 0,
-    /// 1: the run failed. What had finished is kept.
+    /// 1: the run failed, or the output could not be written. What had finished is kept.
     Failed = 1,
     /// 2: what was asked makes no sense: an unknown name, a missing folder, a wrong flag.
     Usage = 2,
@@ -76,32 +76,56 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     pub(super) what: String,
     /// The next command, or the next step in words.
-    pub(super) next: Option<String>,
+    pub(super) next: String,
+}
+
+/// What happened and where, as long as nobody has said what to do next.
+#[derive(Debug)]
+pub(super) struct Happened {
+    exit: Exit,
+    what: String,
+}
+
+impl Happened {
+    /// Says what to do next.
+    pub(super) fn next(self, next: impl Into<String>) -> Failure {
+        Failure {
+            exit: self.exit,
+            what: self.what,
+            next: next.into(),
+        }
+    }
 }
 
 impl Failure {
-    pub(super) fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self {
-            exit,
-            what: what.into(),
-            next: None,
-        }
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "no failure goes without a next step"
+    )]
+    pub(super) fn new(exit: Exit, what: impl Into<String>) -> Happened {
+        let what = what.into();
+        Happened { exit, what }
     }
 
-    pub(super) fn usage(what: impl Into<String>) -> Self {
+    pub(super) fn usage(what: impl Into<String>) -> Happened {
         Self::new(Exit::Usage, what)
     }
 
+    /// Says something better to do next.
     pub(super) fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = Some(next.into());
+        self.next = next.into();
         self
     }
 }
 
-/// Whether the disk takes no more: what is wrong is neither the place nor the store.
-pub(super) fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
+/// What to do where the disk takes no more: what is wrong then is neither the place nor the store.
+pub(super) fn room(error: &io::Error) -> Option<&'static str> {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => Some("make room on the disk"),
+        FileTooLarge => Some("allow larger files (ulimit -f)"),
+        _ => None,
+    }
 }
 
 impl From<StoreError> for Failure {
@@ -111,53 +135,73 @@ impl From<StoreError> for Failure {
         }
         let (exit, next) = match &error {
             StoreError::Busy { .. } => (Exit::Busy, "wait until the other call is done"),
-            StoreError::OtherWindow { .. } => (
+            StoreError::Locked { .. } | StoreError::OtherWindow { .. } => (
                 Exit::Busy,
                 "look with the program that has it open, or wait until that process is done",
             ),
             StoreError::Fenced { .. } | StoreError::Conflict { .. } => {
                 (Exit::Busy, "let the other call finish, then look again")
             }
-            StoreError::Corrupt { .. } => (
-                Exit::Corrupt,
-                "keep the folder as it is, copy it, and put back the last good copy",
-            ),
+            StoreError::Corrupt { place, found, hint } => {
+                let what = format!("{place} is damaged: {found}");
+                return Failure::new(Exit::Corrupt, what).next(*hint);
+            }
             StoreError::Exists { .. } => (
                 Exit::Usage,
                 "choose another name, or delete that thread first",
             ),
             StoreError::Newer { .. } => (Exit::Corrupt, "use the program that wrote it"),
-            StoreError::Io { source, .. } if is_full(source) => (
+            StoreError::Unsound { .. } => {
+                (Exit::Failed, "export the thread once more, and import that")
+            }
+            StoreError::Refused { .. } => (
                 Exit::Failed,
-                "make room on the disk and try again: nothing acknowledged is lost",
+                "report this: the program has a fault; what was stored before is kept",
             ),
-            _ => (Exit::Failed, ""),
+            StoreError::Io { source, .. } => {
+                let first = room(source).unwrap_or("put that right");
+                let next = format!("{first} and try again: nothing acknowledged is lost");
+                return Failure::new(Exit::Failed, error.to_string()).next(next);
+            }
+            StoreError::Closed => (Exit::Failed, "try again: nothing acknowledged is lost"),
         };
-        let failure = Failure::new(exit, error.to_string());
-        match next {
-            "" => failure,
-            next => failure.next(next),
-        }
+        Failure::new(exit, error.to_string()).next(next)
     }
 }
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
-        match error {
-            RunError::Store(error) => error.into(),
-            RunError::Unfinished { .. }
-            | RunError::NotFound { .. }
-            | RunError::NoCheckpoint { .. }
-            | RunError::MissingInput { .. }
-            | RunError::PendingInterrupt { .. }
-            | RunError::NoQuestion { .. }
+        let (exit, next) = match &error {
+            RunError::Store(error) => return error.clone().into(),
+            RunError::Unfinished { .. } => (
+                Exit::Usage,
+                "resume the thread, or run it with --abandon to start anew",
+            ),
+            RunError::NotFound { .. } => (Exit::Usage, "look at the threads that there are"),
+            RunError::NoCheckpoint { .. } => (Exit::Usage, "look at the thread's history"),
+            RunError::MissingInput { .. } => (Exit::Usage, "give the field"),
+            RunError::OtherGraph { .. } => (
+                Exit::Usage,
+                "run that graph, or name another thread with --thread",
+            ),
+            RunError::PendingInterrupt { .. } => (
+                Exit::Usage,
+                "answer the questions, or run it with --abandon to start anew",
+            ),
+            RunError::NoQuestion { .. }
             | RunError::AmbiguousAnswer { .. }
             | RunError::WrongAnswer { .. }
-            | RunError::AlreadyAnswered { .. }
-            | RunError::NoPause { .. }
-            | RunError::OtherGraph { .. }
-            | RunError::Superseded { .. } => Failure::usage(error.to_string()),
-            error => Failure::new(Exit::Failed, error.to_string()),
-        }
+            | RunError::AlreadyAnswered { .. } => (Exit::Usage, "look at the open questions"),
+            RunError::NoPause { .. } => (Exit::Usage, "name a node of the graph"),
+            RunError::Superseded { .. } => (Exit::Usage, "start a run with another name"),
+            RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => {
+                (Exit::Failed, "go on with the program that wrote it")
+            }
+            _ => (
+                Exit::Failed,
+                "put that right, then resume the thread: what had finished is kept",
+            ),
+        };
+        Failure::new(exit, error.to_string()).next(next)
     }
 }

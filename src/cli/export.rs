@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::archive::{Header, Sums, text};
 use super::args::ExportArgs;
-use super::exit::{Exit, Failure, is_full};
+use super::exit::{Exit, Failure, room};
 use super::list::head;
 use super::out::one_line;
 use super::shell::{Shell, quoted};
@@ -113,7 +113,7 @@ async fn which(
 fn left_out(shell: &Shell, refused: &[StoreError], others: &str) -> Failure {
     let said: Vec<_> = refused.iter().map(StoreError::to_string).collect();
     let what = format!(
-        "what is damaged was left out, {others}: {}",
+        "what cannot be read was left out, {others}: {}",
         said.join("; ")
     );
     Failure::new(Exit::Corrupt, what).next(shell.again("doctor"))
@@ -155,7 +155,10 @@ impl Sink {
     }
 
     fn line<T: Serialize>(&mut self, line: &T) -> Result<(), Failure> {
-        let text = text(line).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        let text = text(line).map_err(|error| {
+            let what = format!("a line cannot be written as JSON: {error}");
+            Failure::new(Exit::Failed, what).next("report this: the program has a fault")
+        })?;
         self.sums.add(&text);
         self.bytes += text.len() as u64;
         self.write(|to| to.write_all(&text))
@@ -272,8 +275,8 @@ impl Drop for Part {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     let what = format!("{} cannot be written: {error}", path.display());
-    if is_full(error) {
-        return Failure::new(Exit::Failed, what).next("make room on the disk and try again");
+    match room(error) {
+        Some(first) => Failure::new(Exit::Failed, what).next(format!("{first}, and try again")),
+        None => Failure::usage(what).next("name a file that can be written with --out"),
     }
-    Failure::usage(what).next("name a file that can be written with --out")
 }

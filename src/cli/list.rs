@@ -107,7 +107,10 @@ pub(super) async fn head(
         [] => "the store has none".to_owned(),
         names => format!("the store has {}", names.join(", ")),
     };
-    let failure = Failure::usage(format!("there is no thread {thread}; {known}"));
+    let failure = Failure::usage(format!(
+        "there is no thread {}; {known}",
+        one_line(thread.as_str())
+    ));
     Err(failure.next(shell.again("threads")))
 }
 

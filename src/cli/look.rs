@@ -3,7 +3,8 @@
 use super::exit::{Exit, Failure};
 use super::lines::{Lines, event_json};
 use super::list::head;
-use super::shell::{Shell, quoted};
+use super::out::one_line;
+use super::shell::Shell;
 use crate::store::CheckpointStore;
 use crate::{Event, EventKind, Seq, ThreadId};
 
@@ -73,7 +74,7 @@ pub(super) async fn checkpoint(
     } else {
         named.join(", ")
     };
-    let what = format!("thread {thread} has no checkpoint {at}; it has {named}");
-    let next = format!("history {}", quoted(thread.as_str()));
-    Err(Failure::usage(what).next(shell.again(&next)))
+    let name = one_line(thread.as_str());
+    let what = format!("thread {name} has no checkpoint {at}; it has {named}");
+    Err(Failure::usage(what).next(shell.on("history", thread)))
 }

@@ -2,7 +2,7 @@
 //!
 //! In come lines and JSON values, out go bytes. What is shown may come from anywhere (a document, a
 //! model, a damaged record), so control characters are shown and never obeyed. A reader that has
-//! gone away ends the output quietly.
+//! gone away ends the output quietly; whatever else keeps it from being written is told.
 
 use std::env;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use terminal_size::{Height, Width, terminal_size};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::exit::Failure;
+use super::exit::{Exit, Failure, room};
 use super::lines::SCHEMA;
 use super::region::{self, Above};
 
@@ -23,7 +23,10 @@ const WIDE: usize = 120;
 #[derive(Debug)]
 pub(super) struct Out {
     json: bool,
+    /// Whether nothing that is written from now on would be read.
     gone: bool,
+    /// Why, where it is not that the reader has gone.
+    refused: Option<io::Error>,
     /// Lines that wait for the next frame, where there is a live region.
     live: Option<String>,
 }
@@ -33,6 +36,7 @@ impl Out {
         Self {
             json,
             gone: false,
+            refused: None,
             live: None,
         }
     }
@@ -52,7 +56,7 @@ impl Out {
     /// Shows the lines that wait, and below them the live region.
     pub(super) fn frame(&mut self, region: Vec<String>) {
         if let Some(stays) = self.live.as_mut().map(std::mem::take) {
-            self.gone |= region::draw(&stays, region).is_err();
+            self.heed(region::draw(&stays, region));
         }
     }
 
@@ -107,9 +111,7 @@ impl Out {
             let value = json!({"schema": SCHEMA, "error": error});
             value.to_string()
         } else {
-            let next = next.as_ref();
-            let next = next.map(|next| format!("\n  next: {next}"));
-            format!("milepost: {what}{}", next.unwrap_or_default())
+            format!("milepost: {what}\n  next: {next}")
         };
         self.hint(&text);
     }
@@ -130,8 +132,30 @@ impl Out {
         }
         let mut out = io::stdout().lock();
         let written = writeln!(out, "{text}").and_then(|()| out.flush());
-        // Whatever the reason: nothing that is written from now on would be read.
-        self.gone = written.is_err();
+        drop(out);
+        self.heed(written);
+    }
+
+    fn heed(&mut self, written: io::Result<()>) {
+        let Err(error) = written else { return };
+        if !self.gone && error.kind() != io::ErrorKind::BrokenPipe {
+            self.refused = Some(error);
+        }
+        self.gone = true;
+    }
+
+    /// Tells, once, what kept the output from being written. A command that would have ended well
+    /// has failed then.
+    pub(super) fn settle(&mut self, exit: Exit, next: &str) -> Exit {
+        let Some(error) = self.refused.take() else {
+            return exit;
+        };
+        let exit = exit.max(Exit::Failed);
+        let what = format!("the output cannot be written: {error}");
+        let first = room(&error).unwrap_or("write it to another place");
+        let next = format!("{first}, then {next}; nothing acknowledged is lost");
+        self.complain(&Failure::new(exit, what).next(next));
+        exit
     }
 }
 

@@ -124,10 +124,8 @@ fn flame(
     let text = folded.to_string();
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut options, text.lines(), &mut svg).map_err(|why| {
-        Failure::new(
-            Exit::Failed,
-            format!("the flame graph could not be drawn: {why}"),
-        )
+        let what = format!("the flame graph could not be drawn: {why}");
+        Failure::new(Exit::Failed, what).next(shell.again(&next))
     })?;
     Ok(String::from_utf8_lossy(&svg).into_owned())
 }

@@ -20,17 +20,23 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    pub(super) fn new(tally: Option<&Path>, pace: Option<Duration>) -> Result<Self, Failure> {
+    /// Opens the tally; none where nothing is to be done.
+    pub(super) fn new(
+        tally: Option<&Path>,
+        pace: Option<Duration>,
+    ) -> Result<Option<Self>, Failure> {
+        if tally.is_none() && pace.is_none() {
+            return Ok(None);
+        }
         let open = |path: &Path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
             file.map_err(|error| {
                 Failure::usage(format!("{} cannot be written: {error}", path.display()))
+                    .next("name a file that can be written with --tally")
             })
         };
-        Ok(Self {
-            tally: tally.map(open).transpose()?,
-            pace,
-        })
+        let tally = tally.map(open).transpose()?;
+        Ok(Some(Self { tally, pace }))
     }
 }
 

@@ -18,7 +18,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
-use super::exit::{Exit, Failure, is_full};
+use super::exit::{Exit, Failure, room};
 use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::region::Above;
@@ -28,6 +28,9 @@ use super::{
 };
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreError};
+
+/// What to do once the output can be written.
+const AGAIN: &str = "try again";
 
 /// The store's folder where nothing else is said.
 const STORE: &str = "mileposts";
@@ -73,22 +76,20 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
     } else {
         name
     };
-    let command = command(&entries)?.name(program.to_string());
-    let given = match command.try_get_matches_from(words) {
+    let mut command = command(&entries)?.name(program.to_string());
+    let given = match command.try_get_matches_from_mut(&words) {
         Ok(given) => given,
         Err(told) if told.use_stderr() => {
-            let text = told.render().to_string();
-            let text = text.trim_start_matches("error: ").trim_end();
-            let failure = Failure::usage(text);
-            return Err(failure.next(format!("{program} --help")));
+            return Err(unread(&told, &help(&command, &program, &words)));
         }
         Err(told) => {
-            Out::new(json).raw(&told.render().to_string());
-            return Ok(Exit::Done);
+            let mut out = Out::new(json);
+            out.raw(&told.render().to_string());
+            return Ok(out.settle(Exit::Done, AGAIN));
         }
     };
-    let Cli { globals, what } =
-        Cli::from_arg_matches(&given).map_err(|error| Failure::usage(error.to_string()))?;
+    let Cli { globals, what } = Cli::from_arg_matches(&given)
+        .map_err(|error| unread(&error, &help(&command, &program, &words)))?;
     let mut shell = Shell {
         entries,
         out: Out::new(globals.json),
@@ -102,7 +103,16 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Failed, format!("no threads can be had: {error}")))?;
+        .map_err(|error| {
+            let what = format!("the system gives this program no threads: {error}");
+            Failure::new(Exit::Failed, what).next("end other programs, and try again")
+        })?;
+    let after = match what {
+        What::Copy(_) | What::Prune(_) | What::Delete(_) | What::Import(_) => {
+            format!("look at what was done: {}", shell.again("threads"))
+        }
+        _ => AGAIN.to_owned(),
+    };
     let exit = runtime.block_on(async {
         match what {
             What::Graphs(args) => match args.what {
@@ -137,7 +147,34 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
     });
     // A node that does not end must not keep the program: what it does was not acknowledged.
     runtime.shutdown_background();
-    exit
+    let exit = exit.unwrap_or_else(|failure| {
+        shell.out.complain(&failure);
+        failure.exit
+    });
+    Ok(shell.out.settle(exit, &after))
+}
+
+/// Words that make no command line, and the help that says more.
+pub(super) fn unread(error: &clap::Error, help: &str) -> Failure {
+    let text = error.render().to_string();
+    let text = text.trim_start_matches("error: ");
+    // Which help that is, is said below.
+    let (text, _) = text
+        .split_once("\n\nFor more information")
+        .unwrap_or((text, ""));
+    Failure::usage(text.trim_end()).next(help)
+}
+
+/// The help of the command that words begin to name.
+fn help(command: &clap::Command, program: &str, words: &[OsString]) -> String {
+    let (mut at, mut help) = (command, program.to_owned());
+    for word in words.iter().skip(1) {
+        if let Some(inner) = at.find_subcommand(word) {
+            help = format!("{help} {}", quoted(inner.get_name()));
+            at = inner;
+        }
+    }
+    format!("{help} --help")
 }
 
 /// The whole command line: ours, and under `run` a command for each graph.
@@ -149,16 +186,15 @@ fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
         let known = entry.known()?;
         let name = known.view().name.clone();
         if graphs.iter().any(|graph| graph.get_name() == name) {
-            let what = format!("two graphs of this program are called \"{name}\": rename one");
-            return Err(Failure::new(Exit::Failed, what));
+            let what = format!("two graphs of this program are called \"{name}\"");
+            return Err(Failure::new(Exit::Failed, what).next("rename one, and build it again"));
         }
         let graph = known.flags(clap::Command::new(name.clone()));
         let taken = graph.get_arguments().flat_map(names);
         if let Some(taken) = taken.into_iter().find(|name| ours.contains(name)) {
-            let what = format!(
-                "graph \"{name}\" has a flag \"{taken}\", which every run has already: rename it"
-            );
-            return Err(Failure::new(Exit::Failed, what));
+            let what =
+                format!("graph \"{name}\" has a flag \"{taken}\", which every run has already");
+            return Err(Failure::new(Exit::Failed, what).next("rename it, and build it again"));
         }
         // What is said of the graph stays: the flags added here bring a sentence of their own.
         let (about, long) = (graph.get_about().cloned(), graph.get_long_about().cloned());
@@ -291,7 +327,7 @@ impl Shell {
                 let look = self.again("events THREAD --follow");
                 Err(in_use::locked(&path, holder, Some(&look)))
             }
-            Err(error) => Err(unopened(error)),
+            Err(error) => Err(unopened(error, &place)),
         }
     }
 
@@ -317,7 +353,7 @@ impl Shell {
         self.check(&place)?;
         Sight::find(&place).map_err(|error| {
             let silent = matches!(error, StoreError::Locked { .. }) && in_use::is_shown(&place);
-            let mut failure = unopened(error);
+            let mut failure = unopened(error, &place);
             if silent {
                 failure
                     .what
@@ -340,7 +376,7 @@ impl Shell {
 
     fn check_old(&self) -> Result<(), Failure> {
         let place = self.place();
-        if !self.in_memory() && !place.exists() {
+        if !self.in_memory() && (!place.exists() || is_empty(&place)) {
             let what = format!("there is no store at {} yet", place.display());
             return Err(Failure::usage(what).next(self.again("run GRAPH")));
         }
@@ -349,11 +385,15 @@ impl Shell {
 }
 
 /// Why a store could not be opened.
-fn unopened(error: StoreError) -> Failure {
+fn unopened(error: StoreError, place: &Path) -> Failure {
     match error {
         // Nothing has run yet: it is the place that is wrong.
-        StoreError::Io { ref source, .. } if !is_full(source) => Failure::usage(error.to_string())
-            .next("name a folder that can be written with --store, or --store memory"),
+        StoreError::Io { ref source, .. } if room(source).is_none() => {
+            Failure::usage(error.to_string()).next(match is_store(place) {
+                true => "let it be written, or copy the folder and name the copy with --store",
+                false => "name a folder that can be written with --store, or --store memory",
+            })
+        }
         error => error.into(),
     }
 }

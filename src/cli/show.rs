@@ -146,11 +146,12 @@ async fn state(
     if let Some(at) = at {
         let known = shell.graph(&head.graph)?;
         let state = known.state_at(Arc::clone(store), thread, at).await;
-        let history = || shell.on("history", thread);
         let state = state.map_err(|error| {
-            let mut failure = Failure::from(error);
-            failure.next.get_or_insert_with(history);
-            failure
+            let failure = Failure::from(error);
+            match failure.exit {
+                Exit::Corrupt | Exit::Busy => failure,
+                _ => failure.next(shell.on("history", thread)),
+            }
         });
         return Ok((state?, None));
     }

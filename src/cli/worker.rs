@@ -144,8 +144,9 @@ fn told(
         Err(error) => {
             let mut failure = Failure::from(error);
             failure.what = format!("thread {name}: {}", failure.what);
-            let resume = shell.resume(thread);
-            failure.next.get_or_insert(resume);
+            if failure.exit == Exit::Failed {
+                failure.next = shell.resume(thread);
+            }
             shell.out.complain(&failure);
             Some(failure.exit)
         }

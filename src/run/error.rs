@@ -214,6 +214,12 @@ pub enum RunError {
         /// The thread.
         thread: ThreadId,
     },
+    /// The tokio runtime has no timer, and this run needs one: it has a time limit, a retry or a
+    /// way to be stopped. Nothing was stored.
+    NoTimer {
+        /// The thread.
+        thread: ThreadId,
+    },
     /// The handle has failed before; take the thread up again.
     Over {
         /// The thread.
@@ -248,6 +254,7 @@ impl RunError {
             RunError::Superseded { .. } => "superseded",
             RunError::Interrupted { .. } => "interrupted",
             RunError::NoRuntime { .. } => "no_runtime",
+            RunError::NoTimer { .. } => "no_timer",
             RunError::Over { .. } => "over",
         }
     }
@@ -447,6 +454,12 @@ impl fmt::Display for RunError {
                 write!(
                     f,
                     "thread {thread} cannot be run outside of a tokio runtime: call it in one, from `#[tokio::main]` or by `Runtime::block_on`"
+                )
+            }
+            RunError::NoTimer { thread } => {
+                write!(
+                    f,
+                    "thread {thread} cannot be run in a tokio runtime without a timer, for it has a time limit, a retry or a way to be stopped: build the runtime with `enable_time` or `enable_all`"
                 )
             }
             RunError::Over { thread } => {

@@ -1,7 +1,9 @@
 //! The doors: run, stream, step; and looking back.
 
 use std::fmt;
+use std::panic::catch_unwind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 
@@ -15,7 +17,7 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{Answers, Cancel, Command, Report, RunError, RunOptions, recall, record};
+use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, recall, record};
 use crate::engine::{Position, RouteFault, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::Graph;
@@ -201,6 +203,10 @@ impl<S: State> Runner<S> {
             return Err(RunError::NoRuntime { thread });
         }
         self.options.check_pauses(self.graph.view())?;
+        if self.needs_timer(listener.is_some()) && !has_timer() {
+            let thread = thread.clone();
+            return Err(RunError::NoTimer { thread });
+        }
         let claimed = match &self.store {
             Some(store) => {
                 let (store, graph) = (Arc::clone(store), self.graph.clone());
@@ -237,6 +243,19 @@ impl<S: State> Runner<S> {
         let run = id.unwrap_or_else(RunId::random);
         self.start(thread, run, input, abandon, claimed, listener)
             .await
+    }
+
+    /// Whether a run may have to wait for a time: for its end, for the next try, or for the grace
+    /// time of a node after the run was stopped, by its handle or by whoever listens no more.
+    fn needs_timer(&self, heard: bool) -> bool {
+        let options = &self.options;
+        let mut policies = self.graph.view().nodes.iter().map(|node| &node.policy);
+        heard
+            || options.deadline.is_some()
+            || options.superstep_deadline.is_some()
+            || options.cancel.is_some()
+            || matches!(options.busy, Busy::Wait(_))
+            || policies.any(|policy| policy.timeout.is_some() || policy.retry.is_some())
     }
 
     /// A run that has ended before: its end comes back, nothing runs.
@@ -523,6 +542,11 @@ impl<S: State> Runner<S> {
             ended_at: None,
         }
     }
+}
+
+/// Whether the runtime has a timer. It does not say so, but panics where it is asked for one.
+fn has_timer() -> bool {
+    catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 fn not_found(thread: &ThreadId) -> RunError {

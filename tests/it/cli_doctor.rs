@@ -1,7 +1,8 @@
 //! The doctor says what is wrong, where, and what to do; and changes nothing.
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command};
 
 use milepost::cli::{Entry, Input, InputError};
 use milepost::store::ThreadKey;
@@ -95,7 +96,8 @@ fn damage_is_found_where_it_is_and_the_other_threads_are_checked() {
             values[0]["next"]
                 .as_str()
                 .unwrap()
-                .contains("last good copy"),
+                .to_lowercase()
+                .contains("copy the store's folder"),
             "{}",
             values[0]
         );
@@ -109,7 +111,7 @@ fn damage_is_found_where_it_is_and_the_other_threads_are_checked() {
         assert!(told.out.starts_with("error    "), "{}", told.out);
         assert!(told.out.contains("checksum"), "{}", told.out);
         assert!(
-            told.out.contains(" → copy the store's folder"),
+            told.out.to_lowercase().contains("copy the store's folder"),
             "{}",
             told.out
         );
@@ -150,24 +152,79 @@ fn a_store_that_does_not_open_is_told_in_the_same_form() {
     assert_eq!(values[1]["exit"], 8);
     let told = desk.run(&["doctor"]).exits(8).out;
     assert!(told.contains("store mileposts: not opened"), "{told}");
+}
 
-    let desk = Desk::new();
+/// Starts a run that goes on for long, and waits until it holds the store.
+fn busy(desk: &Desk, pace: &str) -> (Child, BufReader<ChildStdout>) {
     let slow = [
-        "run", "count", "--to", "9", "--thread", "t", "--pace", "1h", "--json",
+        "run",
+        "count",
+        "--to",
+        "100000",
+        "--thread",
+        "t",
+        "--pace",
+        pace,
+        "--json",
+        "--step-limit",
+        "100000",
     ];
     let mut child = desk.start(&slow);
-    let mut line = String::new();
-    let out = child.stdout.take().unwrap();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
-    let held = desk.run(&["doctor"]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    (child, out)
+}
+
+#[test]
+fn a_store_in_use_is_checked_and_exported_through_the_process_that_has_it() {
+    let desk = desk();
+    let (mut child, _out) = busy(&desk, "1h");
+    let values = desk.run(&["doctor", "--json"]).exits(0).values();
+    assert_eq!(findings(&values), []);
+    assert_eq!(values[0]["statuses"]["running"], 1, "{}", values[0]);
+    assert_eq!(values[0]["threads"], 4);
+    let all = ["export", "--all", "--out", "all.jsonl"];
+    assert!(desk.run(&all).exits(0).out.contains("4 threads"));
+    assert!(child.try_wait().unwrap().is_none(), "the run goes on");
     child.kill().unwrap();
     child.wait().unwrap();
-    if held.code == Some(7) {
-        assert!(held.out.contains("locked"), "{}", held.out);
-    } else {
-        // Where a running process answers, the store is looked at through it.
-        assert_eq!(held.code, Some(0), "{}{}", held.out, held.err);
+    desk.run(&["--store", "new", "import", "all.jsonl"])
+        .exits(0);
+    let told = desk.run(&["--store", "new", "doctor"]).exits(0).out;
+    assert!(told.contains("4 threads"), "{told}");
+}
+
+#[test]
+fn what_is_being_written_is_no_damage() {
+    let desk = Desk::new();
+    let (mut child, out) = busy(&desk, "1ms");
+    // Whoever writes must be read.
+    let reader = std::thread::spawn(move || out.lines().count());
+    let mut records = 0;
+    for time in 0..20 {
+        let values = desk.run(&["doctor", "--json"]).exits(0).values();
+        let summary = values.last().unwrap();
+        // That older checkpoints can be pruned is a note, and true.
+        assert_eq!(
+            (&summary["errors"], &summary["warnings"]),
+            (&json!(0), &json!(0))
+        );
+        let seen = summary["records"].as_u64().unwrap();
+        assert!(seen > records, "nothing was written between two looks");
+        records = seen;
+        if time % 5 == 0 {
+            let file = format!("{time}.jsonl");
+            desk.run(&["export", "t", "--out", &file]).exits(0);
+            let store = format!("store{time}");
+            desk.run(&["--store", &store, "import", &file]).exits(0);
+            let sound = desk.run(&["--store", &store, "doctor"]).exits(0).out;
+            assert!(sound.contains("sound, 0 warnings"), "{sound}");
+        }
     }
+    assert!(child.try_wait().unwrap().is_none(), "the run goes on");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(reader.join().unwrap() > 20);
 }
 
 /// What is known, as another version of the program has it.

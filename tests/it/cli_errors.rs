@@ -124,8 +124,8 @@ fn documents_that_are_not_there_are_refused_before_anything_is_stored() {
         "--out",
         "no/x.md",
     ];
-    let ran = desk.run(&out).exits(1);
-    says(&ran, &["\"save\"", "no/x.md cannot be written"]);
+    let ran = desk.run(&out).exits(2);
+    says(&ran, &["no/x.md cannot be written", "no is no folder"]);
 }
 
 #[test]

@@ -29,6 +29,8 @@ mod cli_inputs;
 mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_messages;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_new;
 #[cfg(all(feature = "cli", feature = "graphs"))]

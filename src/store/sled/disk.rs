@@ -11,7 +11,7 @@ use sled::{Batch, Db};
 
 use super::super::contract::StoreError;
 use super::marker::Marker;
-use super::read::refusal;
+use super::refusal::refusal;
 
 /// What the writer does to the disk, in this order.
 pub(super) trait Disk: Send {

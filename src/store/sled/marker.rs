@@ -15,7 +15,8 @@ use sled::Db;
 
 use super::super::contract::StoreError;
 use super::super::guard::short_hash;
-use super::read::{STORE_HINT, refusal};
+use super::read::STORE_HINT;
+use super::refusal::refusal;
 
 /// The key of the batch's number. It sorts before those of all threads.
 pub(super) const KEY: [u8; 1] = [0];

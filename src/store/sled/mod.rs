@@ -10,6 +10,7 @@ mod keys;
 mod marker;
 mod open;
 mod read;
+mod refusal;
 mod restore;
 #[cfg(all(test, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -28,7 +29,8 @@ use tokio::sync::oneshot;
 
 use self::disk::{Disk, SledDisk};
 use self::keys::Slot;
-use self::read::{View, guarded};
+use self::read::View;
+use self::refusal::guarded;
 use self::upkeep::Upkeep;
 use self::writer::{Append, Job, Reply, Shared};
 use super::archive::{Extent, ThreadArchive};

@@ -13,7 +13,7 @@ use sled::Db;
 use super::super::contract::StoreError;
 use super::SledOptions;
 use super::marker::{self, Marker};
-use super::read::{guarded, refusal};
+use super::refusal::{guarded, refusal};
 
 /// How long to wait until sled's background work lets go of its file.
 const LET_GO: Duration = Duration::from_secs(5);

@@ -2,7 +2,6 @@
 //!
 //! It trusts nothing: every frame is verified, and the log must be as long as its head row says.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
 use super::keys::{Class, ROW_BYTES, Slot, end_of, thread_of};
+use super::refusal::refusal;
 use crate::ids::{RunId, Seq, ThreadId};
 
 pub(super) const THREAD_HINT: &str = "Other threads are not affected. Copy the store's folder, \
@@ -348,40 +348,6 @@ impl View<'_> {
     pub(super) fn sled(self, error: sled::Error) -> StoreError {
         refusal(self.path, "reading", error)
     }
-}
-
-/// Turns a refusal of sled into ours.
-pub(super) fn refusal(path: &Path, doing: &str, error: sled::Error) -> StoreError {
-    match error {
-        sled::Error::Io(source) => StoreError::Io {
-            action: format!("{doing} the store {}", path.display()),
-            source: Arc::new(source),
-        },
-        other => StoreError::Corrupt {
-            place: format!("the store {}", path.display()),
-            found: other.to_string(),
-            hint: STORE_HINT,
-        },
-    }
-}
-
-/// Runs something that may panic inside sled, which it does on damaged files.
-pub(super) fn guarded<T>(
-    path: &Path,
-    body: impl FnOnce() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let said = panic
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
-        Err(StoreError::Corrupt {
-            place: format!("the store {}", path.display()),
-            found: format!("sled panicked: {said}"),
-            hint: STORE_HINT,
-        })
-    })
 }
 
 pub(super) fn corrupt(place: String, found: impl Into<String>) -> StoreError {

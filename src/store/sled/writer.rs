@@ -19,7 +19,8 @@ use super::claims::Claims;
 use super::disk::Disk;
 use super::keys::Slot;
 use super::marker;
-use super::read::{View, guarded};
+use super::read::View;
+use super::refusal::guarded;
 use super::upkeep::{self, Upkeep};
 use crate::ids::Seq;
 

@@ -1,0 +1,124 @@
+//! What sled says when it refuses, in our words.
+//!
+//! In come sled's errors and panics, out go ours: an error of the system as the system gave it, and
+//! anything else as damage. How sled is made is of no use to whoever reads a message.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::contract::StoreError;
+use super::read::STORE_HINT;
+
+/// Turns a refusal of sled into ours.
+pub(super) fn refusal(path: &Path, doing: &str, error: sled::Error) -> StoreError {
+    let found = match error {
+        sled::Error::Io(source) => {
+            return StoreError::Io {
+                action: format!("{doing} the store {}", path.display()),
+                source: Arc::new(whole(source)),
+            };
+        }
+        sled::Error::Corruption { .. } => "sled has read bytes that it did not write".to_owned(),
+        other => plain(&other.to_string()),
+    };
+    StoreError::Corrupt {
+        place: format!("the store {}", path.display()),
+        found,
+        hint: STORE_HINT,
+    }
+}
+
+/// An error of the system as it was. sled passes its errors on as copies, and a copy has only the
+/// kind and the debug text of the first one; the code in that text is believed where it fits the
+/// kind.
+fn whole(error: io::Error) -> io::Error {
+    let Some(text) = error.get_ref().map(ToString::to_string) else {
+        return error;
+    };
+    let kind = error.kind();
+    let code = text.split_once("code: ").map(|(_, rest)| {
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest[..end].parse()
+    });
+    match code {
+        Some(Ok(code)) if io::Error::from_raw_os_error(code).kind() == kind => {
+            io::Error::from_raw_os_error(code)
+        }
+        Some(_) => kind.into(),
+        None => error,
+    }
+}
+
+/// What sled said, for people: where it speaks of its own code, that alone is said.
+fn plain(said: &str) -> String {
+    let line = said.lines().next().unwrap_or_default();
+    if ["::", "unwrap", "Some(", "{ "]
+        .iter()
+        .any(|code| line.contains(code))
+    {
+        tracing::debug!(said, "sled gave up");
+        return "it found something that it did not write".to_owned();
+    }
+    line.to_owned()
+}
+
+/// Runs something that may panic inside sled, which it does on damaged files.
+pub(super) fn guarded<T>(
+    path: &Path,
+    body: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        Err(StoreError::Corrupt {
+            place: format!("the store {}", path.display()),
+            found: format!("sled gave up: {}", plain(&said)),
+            hint: STORE_HINT,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As sled passes its errors on.
+    fn copied(error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{error:?}"))
+    }
+
+    #[test]
+    fn a_copied_error_of_the_system_is_told_as_the_system_tells_it() {
+        // No room, too large, a broken disk: the last has no kind of its own.
+        for code in [28, 27, 5] {
+            let first = io::Error::from_raw_os_error(code);
+            for error in [copied(&first), copied(&copied(&first)), copied(&first)] {
+                assert_eq!(whole(error).raw_os_error(), Some(code));
+            }
+        }
+        let lies = io::Error::new(io::ErrorKind::StorageFull, "code: 2 of another error");
+        let told = whole(lies);
+        assert_eq!(told.kind(), io::ErrorKind::StorageFull);
+        assert!(!told.to_string().contains("code"), "{told}");
+        let plain = io::Error::other("two words");
+        assert_eq!(whole(plain).to_string(), "two words");
+    }
+
+    #[test]
+    fn what_sled_says_of_its_own_code_is_not_told() {
+        assert_eq!(plain("the log is short\nand more"), "the log is short");
+        for said in [
+            "called `Option::unwrap()` on a `None` value",
+            "assertion failed: Some(3)",
+        ] {
+            assert!(!plain(said).contains("Some(") && !plain(said).contains("::"));
+        }
+    }
+}
