@@ -3,7 +3,7 @@
 use super::exit::{Exit, Failure};
 use super::lines::{Lines, event_json};
 use super::list::head;
-use super::shell::{Shell, quoted};
+use super::shell::Shell;
 use crate::store::CheckpointStore;
 use crate::{Event, EventKind, Seq, ThreadId};
 
@@ -74,6 +74,5 @@ pub(super) async fn checkpoint(
         named.join(", ")
     };
     let what = format!("thread {thread} has no checkpoint {at}; it has {named}");
-    let next = format!("history {}", quoted(thread.as_str()));
-    Err(Failure::usage(what).next(shell.again(&next)))
+    Err(Failure::usage(what).next(shell.on("history", thread)))
 }

@@ -53,6 +53,12 @@ fn a_run_that_crashes_after_any_node_is_resumed_without_repeating_a_finished_one
         .concat();
         let crashed = desk.run(&words);
         assert_eq!(crashed.code, None, "ended by a signal: {}", crashed.err);
+        let shown = desk.run(&["show", "t"]).exits(0).out;
+        for part in [": no process works on it", "next: milepost resume t\n"] {
+            assert!(shown.contains(part), "no {part:?} in {shown}");
+        }
+        let threads = desk.run(&["threads"]).exits(0).out;
+        assert!(threads.contains(", its process has died"), "{threads}");
         let before = finished(&desk);
         assert!(before.iter().any(|task| task.contains(node)), "{before:?}");
         let ran = desk.tally();
