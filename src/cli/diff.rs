@@ -8,7 +8,8 @@ use super::args::DiffArgs;
 use super::exit::{Exit, Failure};
 use super::list::head;
 use super::look::checkpoint;
-use super::shell::{Shell, quoted};
+use super::out::one_line;
+use super::shell::Shell;
 use super::show::brief;
 use crate::{RunError, Seq};
 
@@ -38,9 +39,10 @@ pub(super) async fn diff(shell: &mut Shell, args: &DiffArgs) -> Result<Exit, Fai
         "to": to,
         "fields": fields,
     }));
+    let name = one_line(thread.as_str());
     shell
         .out
-        .say(format!("thread {thread}, checkpoint {from} → {to}"));
+        .say(format!("thread {name}, checkpoint {from} → {to}"));
     if changes.is_empty() {
         shell.out.say("  no field differs");
     }
@@ -60,7 +62,7 @@ fn unreadable(shell: &Shell, args: &DiffArgs, at: Seq, error: RunError) -> Failu
     );
     let next = failure
         .next
-        .unwrap_or_else(|| shell.again(&format!("history {}", quoted(args.thread.as_str()))));
+        .unwrap_or_else(|| shell.on("history", &args.thread));
     Failure::new(failure.exit, what).next(next)
 }
 

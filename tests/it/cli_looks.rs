@@ -114,6 +114,13 @@ fn a_thread_is_copied_with_its_history_and_both_go_on_alone() {
     assert_eq!(shown("t")["status"], "limited");
     let history = desk.run(&["history", "my copy", "--json"]).exits(0);
     assert_eq!(history.values().len(), 4);
+    let told = desk.run(&["copy", "--", "t", "-a\nb"]).exits(0).out;
+    says(
+        &told,
+        &["copied to -a\\nb", "next: milepost show -- '-a\nb'"],
+    );
+    let told = desk.run(&["delete", "--", "-a\nb"]).exits(0).out;
+    assert_eq!(told, "thread -a\\nb is deleted\n");
     let taken = desk.run(&["copy", "t", "my copy"]).exits(2);
     says(&taken.err, &["my copy exists already", "next:"]);
     let missing = desk.run(&["copy", "nosuch", "x"]).exits(2);
