@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Epoch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::ids::{Epoch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +98,40 @@ pub enum EventKind {
         tolerated: Option<ErrorText>,
         /// What it returned.
         update: Vec<FieldUpdate>,
+    },
+    /// A task asks, and waits for the answer; with a store, the question is durable.
+    Asked {
+        /// The question's id, with the task that asks.
+        id: QuestionId,
+        /// The question's Rust type.
+        type_name: String,
+        /// The question, as MessagePack with names.
+        question: Vec<u8>,
+        /// When it expires, in milliseconds since 1970.
+        expires_ms: Option<u64>,
+    },
+    /// A durable step of a task succeeded, and its result is recorded.
+    StepFinished {
+        /// The task.
+        task: TaskPath,
+        /// The step's key.
+        key: String,
+    },
+    /// A task waits for a time to come; with a store, the time is durable.
+    TimerSet {
+        /// The task.
+        task: TaskPath,
+        /// The wait's key.
+        key: String,
+        /// When it is over, in milliseconds since 1970.
+        due_ms: u64,
+    },
+    /// A question was answered; with a store, the answer is durable.
+    Answered {
+        /// The question.
+        id: QuestionId,
+        /// The answer, as MessagePack with names.
+        answer: Vec<u8>,
     },
     /// A task failed for good.
     TaskFailed {

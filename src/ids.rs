@@ -4,11 +4,15 @@
 //! parsed once and then trusted. No id has arithmetic, none contains a clock, and none decides
 //! anything by its text.
 
+mod task;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+pub use task::{QuestionId, TaskLevel, TaskPath};
 
 /// The most bytes that a thread id, a run id or a node name may have.
 pub const MAX_ID_BYTES: usize = 256;
@@ -30,6 +34,16 @@ pub enum IdError {
         what: &'static str,
         /// How many bytes it has.
         found: usize,
+    },
+    /// The text does not have the parts of such an id.
+    #[error("\"{found}\" is no {what}: one looks like {expected}")]
+    Malformed {
+        /// What the text was to be.
+        what: &'static str,
+        /// The text.
+        found: String,
+        /// An example.
+        expected: &'static str,
     },
 }
 
@@ -195,67 +209,6 @@ number_id!(
     u32
 );
 
-/// One level of a [`TaskPath`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskLevel {
-    /// The superstep, counted on that level.
-    pub step: Step,
-    /// The node.
-    pub node: NodeName,
-    /// The place among the tasks of that node in that superstep; 0 where there is one.
-    pub index: u32,
-}
-
-/// Where a task stands: the superstep, node and index on each level from the outermost graph in.
-///
-/// The order of task paths is the order in which updates are merged; it never depends on a clock.
-/// As text, `/ : [ ] | %` inside names are percent-encoded: `3:study[2]`.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TaskPath(Vec<TaskLevel>);
-
-impl TaskPath {
-    /// The path of a task of the outermost graph.
-    pub fn new(step: Step, node: NodeName, index: u32) -> Self {
-        Self(vec![TaskLevel { step, node, index }])
-    }
-
-    /// The levels, outermost first; at least one.
-    pub fn levels(&self) -> &[TaskLevel] {
-        &self.0
-    }
-
-    /// The innermost level: the task itself.
-    pub fn task(&self) -> &TaskLevel {
-        self.0.last().expect("a task path has at least one level")
-    }
-}
-
-impl fmt::Display for TaskPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (depth, level) in self.0.iter().enumerate() {
-            if depth > 0 {
-                f.write_str("/")?;
-            }
-            write!(f, "{}:", level.step)?;
-            for c in level.node.as_str().chars() {
-                match c {
-                    '/' | ':' | '[' | ']' | '|' | '%' => write!(f, "%{:02X}", c as u32)?,
-                    c if c.is_control() => write!(f, "%{:02X}", c as u32)?,
-                    c => write!(f, "{c}")?,
-                }
-            }
-            write!(f, "[{}]", level.index)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for TaskPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,13 +228,5 @@ mod tests {
             ThreadId::new("a|b:c/%\0").expect("any text").as_str(),
             "a|b:c/%\0"
         );
-    }
-
-    #[test]
-    fn a_task_path_is_readable_and_unambiguous() {
-        let node = |name: &str| NodeName::new(name).expect("a name");
-        let path = TaskPath::new(Step::new(3), node("a/b[1]:%|"), 2);
-        assert_eq!(path.to_string(), "3:a%2Fb%5B1%5D%3A%25%7C[2]");
-        assert_eq!(path.task().index, 2);
     }
 }

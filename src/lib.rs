@@ -127,18 +127,23 @@ pub mod store;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
-    BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind, NodeRef,
-    NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,
+    AskView, BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind,
+    NodeRef, NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
-    Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, RunId, Seq, Step, TaskLevel, TaskPath, ThreadId,
+    Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,
+    TaskPath, ThreadId,
 };
 pub use milepost_derive::{Exits, State};
-pub use node::{Context, ErrorClass, Exits, IntoOutput, Node, NodeError, Output, Policy, Retry};
+pub use node::{
+    Ask, Context, ErrorClass, Exits, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
+    Question, Retry,
+};
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Busy, Cancel, Checkpoint, Command, Ended, EventReader, Progress, Report, Run, RunError,
-    RunOptions, RunStream, Runner, events, history,
+    Agenda, Answers, Busy, Cancel, Checkpoint, Command, Due, Ended, EventReader, OpenQuestion,
+    Progress, Report, Run, RunError, RunOptions, RunStream, Runner, WhyDue, agenda, events,
+    history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
@@ -166,5 +171,6 @@ pub struct Readme;
 #[cfg(all(doctest, feature = "sled", feature = "cli"))]
 #[doc = include_str!("../docs/guide/src/first-graph.md")]
 #[doc = include_str!("../docs/guide/src/running.md")]
+#[doc = include_str!("../docs/guide/src/questions.md")]
 #[derive(Debug)]
 pub struct Guide;

@@ -1,7 +1,8 @@
 //! The research graph: question in, report with checked citations out.
 //!
 //! It shows a loop that ends by judgement, a fan-out whose failed members are tolerated, a
-//! decision on the merged state, and an effect (the report's file) that a crash cannot halve.
+//! decision on the merged state, a question to a person, and an effect (the report's file) that a
+//! crash cannot halve.
 //!
 //! ```text
 //!            start
@@ -16,11 +17,11 @@
 //!  not found   │ enough
 //!            report
 //!              │
-//!            check ──────► review        a citation does not hold
-//!              │ they hold   │ put right
-//!             save ◄─────────┘
-//!              │
-//!             end
+//!            check ◄─────► review        a citation does not hold: a person is asked
+//!              │ they hold   │ │
+//!             save ◄─────────┘ │ it is refused
+//!              │ published     │
+//!             end ◄────────────┘
 //! ```
 
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use milepost::{BuildError, Context, End, Graph, NodeError, NodeKind, Policy, Sna
 
 use super::coverage::{Route, next_batch};
 use super::discover::Candidate;
-use super::nodes::{self, Checked, Desk};
+use super::nodes::{self, Checked, Desk, Reviewed};
 use super::state::{ResearchState, TaskError, required_sources};
 
 /// How many documents are read at once.
@@ -77,15 +78,13 @@ pub fn research_with(desk: Desk) -> Result<Graph<ResearchState>, BuildError> {
     let check = g.node("check", move |state, _: Context| {
         nodes::check(d.clone(), state)
     });
-    let review = g.node("review", move |state, _: Context| {
-        nodes::review(desk.clone(), state)
-    });
+    let review = g.node("review", nodes::review);
     let save = g.node("save", |state: Snapshot<ResearchState>, _: Context| {
         nodes::save(state)
     });
 
     let reads = Policy::default().blocking();
-    for node in [planner, discover, review, save] {
+    for node in [planner, discover, save] {
         g.policy(node, reads.clone());
     }
     g.policy(check, reads.clone());
@@ -121,7 +120,11 @@ pub fn research_with(desk: Desk) -> Result<Graph<ResearchState>, BuildError> {
         Checked::Hold => save.into(),
         Checked::Refused => review.into(),
     });
-    g.edge(review, save);
+    g.wire(review, |reviewed| match reviewed {
+        Reviewed::Publish => save.into(),
+        Reviewed::Check => check.into(),
+        Reviewed::Refuse => End.into(),
+    });
     g.edge(save, End);
     g.build()
 }

@@ -44,7 +44,7 @@ pub use file::write_whole;
 pub use graph::{research, research_with};
 pub use index::{Hit, Index};
 pub use library::{Library, LibraryError, Limits, SkipReason, Skipped, read_document};
-pub use nodes::{CitationsRefused, Desk};
+pub use nodes::{Desk, Review, Reviewed, Verdict};
 pub use notes::{AnalyseError, Evidence, Note, analyse};
 pub use plan::{Plan, PlanError, SubQuestion};
 pub use report::write_report;

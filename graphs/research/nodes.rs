@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use milepost::agent::ChatModel;
-use milepost::{Exits, NodeError, Snapshot};
+use milepost::{Ask, Context, Exits, NodeError, Output, Snapshot};
+use serde::{Deserialize, Serialize};
 
 use super::citations::{CitationFault, check_citations};
 use super::coverage::{MOST_ROUNDS, Route, assess};
@@ -151,16 +152,28 @@ pub(super) async fn check(
         true => Checked::Hold,
         false => Checked::Refused,
     };
-    Ok((ResearchState::update().citation_faults(faults), checked))
+    let pending = checked == Checked::Refused;
+    let update = ResearchState::update().citation_faults(faults);
+    Ok((update.pending_approval(pending), checked))
 }
 
-/// Refuses a report until its citations hold: when the documents are put right, a resume goes on.
-pub(super) async fn review(desk: Desk, state: Snapshot<ResearchState>) -> Updated {
-    let faults = desk.faults(&state)?;
-    if faults.is_empty() {
-        return Ok(ResearchState::update().citation_faults(faults));
-    }
-    Err(NodeError::permanent(CitationsRefused { faults }))
+/// Asks a person what becomes of a report whose citations do not hold (S317).
+pub(super) async fn review(
+    state: Snapshot<ResearchState>,
+    cx: Context,
+) -> Result<Output<ResearchStateUpdate, Reviewed, Review>, NodeError> {
+    let exit = match cx.answer::<Review>("verdict")? {
+        Some(Verdict::Publish) => Reviewed::Publish,
+        Some(Verdict::Check) => Reviewed::Check,
+        Some(Verdict::Refuse) => Reviewed::Refuse,
+        None => {
+            let faults = state.citation_faults.iter().map(ToString::to_string);
+            let faults = faults.collect();
+            return Ok(Output::ask("verdict", Review { faults }));
+        }
+    };
+    let update = ResearchState::update().pending_approval(false);
+    Ok(Output::Done(update, exit))
 }
 
 /// Writes the report's file, if one is wanted. Doing it twice does no harm.
@@ -173,15 +186,38 @@ pub(super) async fn save(state: Snapshot<ResearchState>) -> Updated {
     Ok(ResearchState::update().report_path(Some(path.clone())))
 }
 
-/// A report whose citations do not hold: it is not saved.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the report is refused, because its citations do not hold: {}. Put the documents right and resume, or ask anew",
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-)]
-pub struct CitationsRefused {
+/// What a person is asked: what becomes of a report whose citations do not hold?
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Review {
     /// What is wrong, in the order of the report's lines.
-    pub faults: Vec<CitationFault>,
+    pub faults: Vec<String>,
+}
+
+/// What a person says of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Save it as it is.
+    Publish,
+    /// Check it once more: the documents were put right.
+    Check,
+    /// Do not save it.
+    Refuse,
+}
+
+impl Ask for Review {
+    type Answer = Verdict;
+}
+
+/// How a review ends.
+#[derive(Clone, Copy, Debug, Exits)]
+pub enum Reviewed {
+    /// The report is saved.
+    Publish,
+    /// It is checked again.
+    Check,
+    /// It is not saved.
+    Refuse,
 }
 
 fn plan(state: &ResearchState) -> Result<&Plan, NodeError> {

@@ -53,6 +53,12 @@ pub(super) enum What {
     Run,
     /// Go on with a thread where it stands
     Resume(ResumeArgs),
+    /// List the questions that wait for an answer
+    Questions(QuestionsArgs),
+    /// Answer a question, and go on with its thread
+    Answer(AnswerArgs),
+    /// Take up, again and again, what is due: what waited for a time, what a dead process has left
+    Worker(WorkerArgs),
     /// List the threads of the store
     Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
@@ -133,6 +139,12 @@ pub(super) struct Probes {
     /// Write a line to FILE each time a node is run
     #[arg(long, value_name = "FILE")]
     pub(super) tally: Option<PathBuf>,
+    /// Pause before NODE, wherever it is next; several with commas
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub(super) pause_before: Vec<String>,
+    /// Pause after NODE has run; several with commas
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub(super) pause_after: Vec<String>,
     /// Wait this long after each node, so that one can watch
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) pace: Option<Duration>,
@@ -146,11 +158,59 @@ pub(super) struct ResumeArgs {
     /// Every unfinished thread, one after another
     #[arg(long)]
     pub(super) all: bool,
+    /// Every thread that can go on by itself now: whose time has come, whose process has died
+    #[arg(long, conflicts_with_all = ["thread", "all"])]
+    pub(super) due: bool,
     /// Plain lines on a terminal, too, instead of a live view
     #[arg(long)]
     pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct QuestionsArgs {
+    /// The thread [default: all]
+    pub(super) thread: Option<ThreadId>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AnswerArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The question's key or id, where several are open, and the answer: a word, JSON, @FILE, or -
+    /// for what is piped in. Without an answer, it is asked for on the terminal
+    #[arg(value_name = "[QUESTION] ANSWER", num_args = 0..=2, allow_hyphen_values = true)]
+    pub(super) words: Vec<String>,
+    /// Plain lines also on a terminal
+    #[arg(long)]
+    pub(super) plain: bool,
+    #[command(flatten)]
+    pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WorkerArgs {
+    /// How many threads at a time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) threads: u16,
+    /// How long to wait before looking again, where nothing is due before
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub(super) poll: Duration,
+    /// Take up what is due now, and end
+    #[arg(long)]
+    pub(super) once: bool,
+}
+
+impl WorkerArgs {
+    /// Takes up what is due now, and ends.
+    pub(super) fn once() -> Self {
+        Self {
+            threads: 4,
+            poll: Duration::from_secs(1),
+            once: true,
+        }
+    }
 }
 
 /// Which threads; all of what is given must hold.

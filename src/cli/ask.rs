@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::entry::fields;
 use crate::store::CheckpointStore;
-use crate::{Ended, Event, RunError, RunId, RunOptions, RunStream, Seq, State, Step, ThreadId};
+use crate::{
+    Ended, Event, OpenQuestion, RunError, RunId, RunOptions, RunStream, Seq, State, Step, ThreadId,
+};
 
 /// Starts a run, or takes one up.
 pub(super) type Opening =
@@ -29,6 +31,8 @@ pub(super) struct End {
     pub(super) ended: Ended,
     pub(super) step: Step,
     pub(super) seq: Option<Seq>,
+    /// What waits for an answer.
+    pub(super) questions: Vec<OpenQuestion>,
     pub(super) state: Value,
     /// What it has to show for people, where it is finished.
     pub(super) result: Option<String>,
@@ -66,6 +70,7 @@ impl<S: State> Live for Typed<S> {
                 ended: report.ended,
                 step: report.step,
                 seq: report.seq,
+                questions: report.questions,
             })
         })
     }

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
-use super::args::{Probes, ResumeArgs, StartArgs};
+use super::args::{Globals, Probes, ResumeArgs, StartArgs, WorkerArgs};
 use super::ask::{End, Opening};
 use super::entry::Known;
 use super::exit::{Exit, Failure};
@@ -21,6 +21,8 @@ use super::out::one_line;
 use super::probe::Probe;
 use super::shell::{Shell, quoted};
 use super::signal::Signals;
+use super::when::date;
+use super::{answer, worker};
 use crate::store::{CheckpointStore, Status};
 use crate::{Cancel, Ended, EventKind, RunOptions, ThreadId};
 
@@ -52,6 +54,10 @@ pub(super) async fn run(
 
 /// Takes up one thread, or all that are unfinished.
 pub(super) async fn resume(shell: &mut Shell, args: ResumeArgs) -> Result<Exit, Failure> {
+    if args.due {
+        let due = WorkerArgs::once();
+        return worker::work(shell, &due).await;
+    }
     let store = shell.old_store()?;
     let threads = match &args.thread {
         Some(thread) => vec![thread.clone()],
@@ -139,13 +145,14 @@ fn check_probes(known: &dyn Known, probes: &Probes) -> Result<(), Failure> {
 }
 
 /// How a run is watched.
-struct Watched<'a> {
-    known: &'a dyn Known,
-    plain: bool,
-    probes: &'a Probes,
+pub(super) struct Watched<'a> {
+    pub(super) known: &'a dyn Known,
+    pub(super) plain: bool,
+    pub(super) probes: &'a Probes,
 }
 
-async fn drive(
+/// Drives a run to its end, and tells it.
+pub(super) async fn drive(
     shell: &mut Shell,
     thread: &ThreadId,
     store: Arc<dyn CheckpointStore>,
@@ -154,17 +161,9 @@ async fn drive(
 ) -> Result<Exit, Failure> {
     let probes = watched.probes;
     let cancel = Cancel::new();
-    let mut options = RunOptions::new().cancel(cancel.clone());
-    let globals = &shell.globals;
-    if let Some(limit) = globals.step_limit {
-        options = options.step_limit(limit);
-    }
-    if let Some(time) = globals.deadline {
-        options = options.deadline(time);
-    }
-    if let Some(tasks) = globals.concurrency {
-        options = options.concurrency(tasks.into());
-    }
+    let mut options = options(&shell.globals, &cancel)
+        .pause_before(&probes.pause_before)
+        .pause_after(&probes.pause_after);
     if probes.tally.is_some() || probes.pace.is_some() {
         options = options.layer(Probe::new(probes.tally.as_deref(), probes.pace)?);
     }
@@ -229,7 +228,7 @@ async fn drive(
         shell.out.say(line);
     }
     match ended {
-        Ok(end) => Ok(report(shell, thread, &end, go_on)),
+        Ok(end) => Ok(report(shell, thread, watched.known, &end, go_on)),
         Err(error) => {
             let unfinished = matches!(error, crate::RunError::Unfinished { .. });
             let missing = match &error {
@@ -252,14 +251,47 @@ async fn drive(
     }
 }
 
-fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>) -> Exit {
+/// The options that every command takes.
+pub(super) fn options(globals: &Globals, cancel: &Cancel) -> RunOptions {
+    let mut options = RunOptions::new().cancel(cancel.clone());
+    if let Some(limit) = globals.step_limit {
+        options = options.step_limit(limit);
+    }
+    if let Some(time) = globals.deadline {
+        options = options.deadline(time);
+    }
+    if let Some(tasks) = globals.concurrency {
+        options = options.concurrency(tasks.into());
+    }
+    options
+}
+
+/// Tells how a run ended, and what to do next.
+pub(super) fn report(
+    shell: &mut Shell,
+    thread: &ThreadId,
+    known: &dyn Known,
+    end: &End,
+    go_on: Option<String>,
+) -> Exit {
     let exit = Exit::from(end.ended);
     let go_on = go_on.filter(|_| !end.ended.is_finished());
     let status = match end.ended {
         Ended::Finished => "finished",
         Ended::Cancelled => "cancelled",
+        Ended::Paused { .. } => "paused",
+        Ended::Parked { .. } => "parked",
         _ => "limited",
     };
+    let open = &end.questions;
+    let how = |question| answer::how(shell, thread, open, question, Some(known));
+    let answers: Vec<_> = open.iter().map(how).collect();
+    let questions: Vec<_> = end
+        .questions
+        .iter()
+        .zip(&answers)
+        .map(|(question, answer)| answer::question_json(question, answer))
+        .collect();
     shell.out.value(&json!({
         "schema": SCHEMA,
         "type": "report",
@@ -271,6 +303,7 @@ fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>
         "exit": exit.code(),
         "state": end.state,
         "resume": go_on,
+        "questions": questions,
     }));
     let supersteps = match end.step.get() {
         1 => "1 superstep".to_owned(),
@@ -279,7 +312,19 @@ fn report(shell: &mut Shell, thread: &ThreadId, end: &End, go_on: Option<String>
     shell
         .out
         .say(format!("{}; the thread has closed {supersteps}", end.ended));
+    for (question, how) in end.questions.iter().zip(&answers) {
+        shell
+            .out
+            .say(format!("  {}\n  next: {how}", answer::asked(question)));
+    }
+    if let Ended::Parked { due_ms } = end.ended {
+        shell.out.say(format!(
+            "  until {}; `worker` and `resume --due` wake it",
+            date(due_ms)
+        ));
+    }
     match (go_on, end.ended.is_finished()) {
+        (Some(_), _) if !answers.is_empty() => {}
         (Some(go_on), _) => shell.out.say(format!("  next: {go_on}")),
         (None, false) => shell
             .out

@@ -18,7 +18,8 @@ use super::json;
 use super::shell;
 use crate::store::CheckpointStore;
 use crate::{
-    BuildError, Command, Graph, GraphView, RunError, RunId, Runner, Seq, Snapshot, State, ThreadId,
+    Answers, BuildError, Command, Graph, GraphView, RunError, RunId, Runner, Seq, Snapshot, State,
+    ThreadId,
 };
 
 /// Why flags make no input.
@@ -160,6 +161,9 @@ pub(super) trait Known: Send + Sync {
     /// A resume.
     fn go_on(&self) -> Opening;
 
+    /// A resume after answers.
+    fn answer(&self, answers: Answers) -> Opening;
+
     /// The state at the head of a thread.
     fn state<'a>(
         &'a self,
@@ -287,6 +291,10 @@ impl<S: State> Known for Held<S> {
 
     fn go_on(&self) -> Opening {
         self.opening(Command::go_on())
+    }
+
+    fn answer(&self, answers: Answers) -> Opening {
+        self.opening(Command::answer(answers))
     }
 
     fn state<'a>(

@@ -49,6 +49,8 @@ impl From<Ended> for Exit {
     fn from(ended: Ended) -> Exit {
         match ended {
             Ended::Finished => Exit::Done,
+            Ended::Paused { .. } => Exit::Waiting,
+            Ended::Parked { .. } => Exit::Parked,
             Ended::Cancelled => Exit::Cancelled,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Exit::Limited,
         }
@@ -147,6 +149,12 @@ impl From<RunError> for Failure {
             | RunError::NotFound { .. }
             | RunError::NoCheckpoint { .. }
             | RunError::MissingInput { .. }
+            | RunError::PendingInterrupt { .. }
+            | RunError::NoQuestion { .. }
+            | RunError::AmbiguousAnswer { .. }
+            | RunError::WrongAnswer { .. }
+            | RunError::AlreadyAnswered { .. }
+            | RunError::NoPause { .. }
             | RunError::OtherGraph { .. }
             | RunError::Superseded { .. } => Failure::usage(error.to_string()),
             error => Failure::new(Exit::Failed, error.to_string()),

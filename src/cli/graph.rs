@@ -47,6 +47,11 @@ pub(super) fn graph_json(view: &GraphView) -> Value {
             "kind": node.kind.name(),
             "exits": node.exits,
             "payload": node.payload,
+            "asks": node.asks.as_ref().map(|asks| json!({
+                "question": asks.question,
+                "answer": asks.answer,
+                "shape": asks.shape,
+            })),
         })).collect::<Vec<_>>(),
         "fields": view.fields.iter().map(|field| json!({
             "name": field.name,
@@ -132,6 +137,10 @@ fn about(node: &NodeView) -> String {
         concurrency,
         blocking,
     } = &node.policy;
+    if let Some(asks) = &node.asks {
+        let (question, answer) = (short_type(asks.question), short_type(asks.answer));
+        about.push(format!("asks {question}, answered with {answer}"));
+    }
     if let Some(Retry { max_attempts, .. }) = retry {
         about.push(format!("at most {max_attempts} tries"));
     }

@@ -112,6 +112,16 @@ impl Lines {
                     }
                 };
             }
+            EventKind::Asked { id, question, .. } => {
+                let question = json::value(1, question);
+                format!("{}  asks {}: {question}", at(id.task()), id.key())
+            }
+            EventKind::StepFinished { task, key } => format!("{}  step {key}", at(task)),
+            EventKind::TimerSet { task, key, .. } => format!("{}  waits: {key}", at(task)),
+            EventKind::Answered { id, answer } => {
+                let answer = json::value(1, answer);
+                format!("{}  {} is answered: {answer}", at(id.task()), id.key())
+            }
             // How a call ends is said with what to do next.
             _ => return Vec::new(),
         };
@@ -301,6 +311,37 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "update": json::update(update),
             }),
         ),
+        EventKind::Asked {
+            id,
+            type_name,
+            question,
+            expires_ms,
+        } => (
+            "asked",
+            json!({
+                "id": id.to_string(),
+                "task": task(id.task()),
+                "key": id.key(),
+                "type_name": type_name,
+                "question": json::value(1, question),
+                "expires_ms": expires_ms,
+            }),
+        ),
+        EventKind::StepFinished { task: path, key } => {
+            ("step_finished", json!({"task": task(path), "key": key}))
+        }
+        EventKind::TimerSet {
+            task: path,
+            key,
+            due_ms,
+        } => (
+            "timer_set",
+            json!({"task": task(path), "key": key, "due_ms": due_ms}),
+        ),
+        EventKind::Answered { id, answer } => (
+            "answered",
+            json!({"id": id.to_string(), "answer": json::value(1, answer)}),
+        ),
         EventKind::TaskFailed {
             task: path,
             attempts,
@@ -341,7 +382,7 @@ mod tests {
     use boon::{Compiler, Schemas};
 
     use super::*;
-    use crate::{Epoch, FieldUpdate, Seq, Step, Try};
+    use crate::{Epoch, FieldUpdate, QuestionId, Seq, Step, Try};
 
     /// A sample of the kind behind this one. A new kind does not compile until it stands here.
     fn after(kind: &EventKind) -> Option<EventKind> {
@@ -401,7 +442,26 @@ mod tests {
                 tolerated: Some(error),
                 update,
             },
-            EventKind::TaskFinished { .. } => EventKind::TaskFailed {
+            EventKind::TaskFinished { .. } => EventKind::Asked {
+                id: QuestionId::new(task, "approve"),
+                type_name: "shop::Approve".to_owned(),
+                question: vec![0x01],
+                expires_ms: Some(9),
+            },
+            EventKind::Asked { id, .. } => EventKind::StepFinished {
+                task: id.task().clone(),
+                key: "charge".to_owned(),
+            },
+            EventKind::StepFinished { task, .. } => EventKind::TimerSet {
+                task: task.clone(),
+                key: "remind".to_owned(),
+                due_ms: 9,
+            },
+            EventKind::TimerSet { task, .. } => EventKind::Answered {
+                id: QuestionId::new(task.clone(), "approve"),
+                answer: vec![0xc3],
+            },
+            EventKind::Answered { .. } => EventKind::TaskFailed {
                 task,
                 attempts: 1,
                 tries,

@@ -309,6 +309,7 @@ mod tests {
             kind: NodeKind::default(),
             exits: Vec::new(),
             payload: None,
+            asks: None,
             inner: None,
             policy: Policy::default(),
         };

@@ -73,6 +73,7 @@
 //! assert_eq!(exit, cli::Exit::Usage);
 //! ```
 
+mod answer;
 mod archive;
 mod args;
 mod ask;
@@ -113,6 +114,7 @@ mod size;
 mod source;
 mod unknown;
 mod when;
+mod worker;
 mod wrong;
 
 use std::ffi::OsString;

@@ -14,7 +14,7 @@ use super::look::checkpoint;
 use super::out::{cut, one_line};
 use super::shell::Shell;
 use super::when::{ago, date};
-use super::{json, path, unknown};
+use super::{answer, json, path, unknown};
 use crate::store::{
     CheckpointStore, Head, OutcomeRecord, OutcomeRef, Record, Status, Stored, StoredTask,
 };
@@ -56,6 +56,15 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     }
     let unfinished = head.status != Status::Finished;
     let resume = (unfinished && at.is_none()).then(|| shell.resume(thread));
+    let open = match at {
+        None => crate::questions(&*store, thread).await?,
+        Some(_) => Vec::new(),
+    };
+    let known = shell.find(&head.graph);
+    let answers: Vec<_> = open
+        .iter()
+        .map(|question| answer::how(shell, thread, &open, question, known.as_deref()))
+        .collect();
     let mut value = head_json(thread, &head);
     if at.is_some() {
         // That sentence is about now.
@@ -69,6 +78,10 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     value["state"] = state.clone();
     value["from_records"] = json!(doubt);
     value["resume"] = json!(resume);
+    let questions = open.iter().zip(&answers);
+    value["questions"] = questions
+        .map(|(question, answer)| answer::question_json(question, answer))
+        .collect();
     shell.out.value(&value);
 
     let name = one_line(thread.as_str());
@@ -82,6 +95,7 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
         (Some(_), _) if in_use && head.status == Status::Running => {
             format!("{} --follow", shell.on("events", thread))
         }
+        _ if !answers.is_empty() => answers.join("\n        "),
         (Some(resume), _) => resume.clone(),
         (None, Some(at)) if at != newest => {
             format!("{} {at} {newest}", shell.on("diff", thread))
@@ -109,6 +123,9 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     }
     for line in told.open(args.full, width) {
         out.say(line);
+    }
+    for question in &open {
+        out.say(format!("  waits   {}", answer::asked(question)));
     }
     out.say(format!("  next: {next}"));
     out.say("  state");

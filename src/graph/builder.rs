@@ -16,8 +16,8 @@ use super::target::{At, Dest, IntoTarget, NodeRef, OneWay, Place, Target, Worker
 use super::view::NodeKind;
 use crate::ids::NodeName;
 use crate::node::{
-    Body, Context, Exits, FnBody, IntoOutput, Node, NodeBody, NodeError, PayloadCodec, Policy,
-    WorkerBody,
+    AskCodec, Body, Context, Exits, FnBody, IntoOutput, Node, NodeBody, NodeError, PayloadCodec,
+    Policy, WorkerBody,
 };
 use crate::state::{Snapshot, State};
 
@@ -73,13 +73,17 @@ impl<S: State> Builder<S> {
         Fut: Future<Output = Result<R, NodeError>> + Send + 'static,
         R: IntoOutput<S>,
     {
-        NodeRef::new(self.add::<R::Exits>(name.as_ref(), Arc::new(FnBody(node)), None))
+        NodeRef::new(self.add::<R>(name.as_ref(), Arc::new(FnBody(node)), None))
     }
 
     /// Adds a struct that is a node.
-    pub fn object<N: Node<S>>(&mut self, name: impl AsRef<str>, node: N) -> NodeRef<S, N::Exits> {
+    pub fn object<N: Node<S>>(
+        &mut self,
+        name: impl AsRef<str>,
+        node: N,
+    ) -> NodeRef<S, <N::Output as IntoOutput<S>>::Exits> {
         let body = Arc::new(NodeBody(Arc::new(node)));
-        NodeRef::new(self.add::<N::Exits>(name.as_ref(), body, None))
+        NodeRef::new(self.add::<N::Output>(name.as_ref(), body, None))
     }
 
     /// Adds a worker: an async function of a payload, a snapshot and a context. One task runs for
@@ -97,10 +101,11 @@ impl<S: State> Builder<S> {
     {
         let body = Arc::new(WorkerBody::<P, F>(worker, PhantomData));
         let codec = PayloadCodec::of::<P>();
-        WorkerRef::new(self.add::<R::Exits>(name.as_ref(), body, Some(codec)))
+        WorkerRef::new(self.add::<R>(name.as_ref(), body, Some(codec)))
     }
 
-    /// Says what a node is for; pictures show it. Default: [`NodeKind::Function`].
+    /// Says what a node is for; pictures show it. Default: [`NodeKind::Human`] for one that asks,
+    /// [`NodeKind::Function`] for the others.
     pub fn kind(&mut self, node: impl Place<S>, kind: NodeKind) {
         if let Some(entry) = self.entry(node.at()) {
             entry.kind = kind;
@@ -194,7 +199,7 @@ impl<S: State> Builder<S> {
         check::compile(self)
     }
 
-    fn add<E: Exits>(
+    fn add<R: IntoOutput<S>>(
         &mut self,
         name: &str,
         body: Arc<dyn Body<S>>,
@@ -209,14 +214,20 @@ impl<S: State> Builder<S> {
             NodeName::new(place).expect("it is short and not empty")
         });
         let node = self.nodes.len() as u32;
-        self.check_exits::<E>(&name);
-        let exits: Vec<_> = E::ALL.iter().map(|exit| exit.label()).collect();
+        self.check_exits::<R::Exits>(&name);
+        let exits: Vec<_> = R::Exits::ALL.iter().map(|exit| exit.label()).collect();
         let exits = if exits == [""] { Vec::new() } else { exits };
+        let asks = AskCodec::of::<R::Question>();
         self.nodes.push(Entry {
             name,
-            kind: NodeKind::default(),
+            // What it is for is plain, unless its author says otherwise.
+            kind: match asks {
+                Some(_) => NodeKind::Human,
+                None => NodeKind::default(),
+            },
             body,
             payload,
+            asks,
             exits,
             policy: Policy::default(),
             tolerate: None,

@@ -10,7 +10,7 @@ use super::builder::Builder;
 use super::compiled::{Compiled, Entry, Graph, Out};
 use super::error::{BuildError, Problem};
 use super::target::Dest;
-use super::view::{EdgeView, FieldView, GraphView, NodeView, Point};
+use super::view::{AskView, EdgeView, FieldView, GraphView, NodeView, Point};
 use crate::ids::NodeName;
 use crate::state::{AnyField, State};
 
@@ -114,6 +114,12 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         kind: node.kind,
         exits: node.exits.clone(),
         payload: node.payload.map(|payload| payload.type_name),
+        asks: node.asks.map(|asks| AskView {
+            question: asks.question,
+            answer: asks.answer,
+            shape: (asks.shape)(),
+            answer_is: (asks.known)(),
+        }),
         policy: node.policy.clone(),
         inner: None,
     }
@@ -261,6 +267,10 @@ fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
             .payload
             .map(|payload| (payload.shape)())
             .unwrap_or_default());
+        if let Some(asks) = &node.asks {
+            add("asks");
+            add(&asks.shape);
+        }
     }
     for edge in &view.edges {
         add(&format!(

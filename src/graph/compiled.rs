@@ -8,7 +8,7 @@ use super::builder::Builder;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
 use crate::ids::NodeName;
-use crate::node::{Body, NodeError, Payload, PayloadCodec, Policy};
+use crate::node::{AskCodec, Body, NodeError, Payload, PayloadCodec, Policy};
 use crate::state::State;
 
 /// A checked graph over a state. Cheap to clone, and safe to run from many tasks at once.
@@ -85,6 +85,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) kind: NodeKind,
     pub(crate) body: Arc<dyn Body<S>>,
     pub(crate) payload: Option<PayloadCodec>,
+    /// What it may ask.
+    pub(crate) asks: Option<AskCodec>,
     pub(crate) exits: Vec<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) tolerate: Option<Tolerate<S>>,

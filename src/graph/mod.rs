@@ -16,4 +16,4 @@ pub(crate) use compiled::{Compiled, Out};
 pub use error::{BuildError, Problem};
 pub(crate) use target::Dest;
 pub use target::{End, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
-pub use view::{EdgeView, FieldView, GraphView, NodeKind, NodeView, Point};
+pub use view::{AskView, EdgeView, FieldView, GraphView, NodeKind, NodeView, Point};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::NodeName;
 use crate::node::Policy;
-use crate::state::ReducerInfo;
+use crate::state::{ReducerInfo, Shape};
 
 /// What a node is for. Gives it its shape in pictures, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -74,10 +74,25 @@ pub struct NodeView {
     pub exits: Vec<&'static str>,
     /// The type of its payloads, for a worker.
     pub payload: Option<&'static str>,
+    /// What it may ask.
+    pub asks: Option<AskView>,
     /// Its policy.
     pub policy: Policy,
     /// The graph that it runs, where a picture is to show it.
     pub inner: Option<Box<GraphView>>,
+}
+
+/// What a node may ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskView {
+    /// The question's Rust type.
+    pub question: &'static str,
+    /// The answer's Rust type.
+    pub answer: &'static str,
+    /// The answer's serde shape.
+    pub shape: String,
+    /// The same, for those who type an answer.
+    pub answer_is: Shape,
 }
 
 /// One edge of a [`GraphView`].

@@ -10,14 +10,14 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Context, Exits, IntoOutput, NodeError, Output};
+use super::{Asked, Context, Exits, IntoOutput, NodeError, Output, Question};
 use crate::state::{Codec, CodecError, Snapshot, State};
 
 /// A struct as a node, for nodes that hold something: a client, a model, settings.
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use milepost::{Context, Node, NodeError, Output, Snapshot, State};
+/// use milepost::{Context, Node, NodeError, Snapshot, State};
 ///
 /// #[derive(Clone, Default, State)]
 /// struct Count {
@@ -30,13 +30,9 @@ use crate::state::{Codec, CodecError, Snapshot, State};
 ///
 /// #[async_trait]
 /// impl Node<Count> for Increase {
-///     type Exits = ();
-///     async fn run(
-///         &self,
-///         count: Snapshot<Count>,
-///         _: Context,
-///     ) -> Result<Output<CountUpdate, ()>, NodeError> {
-///         Ok(Output::Done(Count::update().n(count.n + self.by), ()))
+///     type Output = CountUpdate;
+///     async fn run(&self, count: Snapshot<Count>, _: Context) -> Result<CountUpdate, NodeError> {
+///         Ok(Count::update().n(count.n + self.by))
 ///     }
 /// }
 /// ```
@@ -47,25 +43,25 @@ use crate::state::{Codec, CodecError, Snapshot, State};
     note = "implement `Node<{S}>` for it, or give an async function to `node` or `worker`"
 )]
 pub trait Node<S: State>: Send + Sync + 'static {
-    /// The ways in which it can be left; `()` if there is one.
-    type Exits: Exits;
+    /// What it returns: an update, an update with an exit, or an [`Output`](super::Output).
+    type Output: IntoOutput<S>;
 
     /// Reads the state and returns what is to change.
     ///
     /// # Errors
     /// Any error of the node's own.
-    async fn run(
-        &self,
-        state: Snapshot<S>,
-        cx: Context,
-    ) -> Result<Output<S::Update, Self::Exits>, NodeError>;
+    async fn run(&self, state: Snapshot<S>, cx: Context) -> Result<Self::Output, NodeError>;
 }
 
-/// What a task hands back, without the type of its exits.
+/// What a task hands back, without the types of its exits and questions.
 #[derive(Debug)]
-pub(crate) struct Returned<U> {
-    pub(crate) update: U,
-    pub(crate) exit: u32,
+pub(crate) enum Returned<U> {
+    /// It is done.
+    Done { update: U, exit: u32 },
+    /// It asks.
+    Asked(Vec<Asked>),
+    /// It waits for a time to come, in milliseconds since 1970, and was let go.
+    Parked(u64),
 }
 
 /// What a call of a body gives.
@@ -102,11 +98,17 @@ pub(crate) trait Body<S: State>: Send + Sync {
     fn call(&self, payload: Option<&Payload>, state: Snapshot<S>, cx: Context) -> Call<S::Update>;
 }
 
-fn returned<S: State, R: IntoOutput<S>>(output: R) -> Returned<S::Update> {
-    let Output::Done(update, exit) = output.into_output();
-    Returned {
-        update,
-        exit: exit.index() as u32,
+#[inline]
+fn returned<S: State, R: IntoOutput<S>>(output: R) -> Result<Returned<S::Update>, NodeError> {
+    match output.into_output() {
+        Output::Done(update, exit) => Ok(Returned::Done {
+            update,
+            exit: exit.index() as u32,
+        }),
+        Output::Ask(questions) => {
+            let asked: Result<Vec<_>, _> = questions.into_iter().map(Question::erased).collect();
+            Ok(Returned::Asked(asked?))
+        }
     }
 }
 
@@ -122,7 +124,7 @@ where
 {
     fn call(&self, _: Option<&Payload>, state: Snapshot<S>, cx: Context) -> Call<S::Update> {
         let future = (self.0)(state, cx);
-        Box::pin(async move { future.await.map(returned::<S, R>) })
+        Box::pin(async move { future.await.and_then(returned::<S, R>) })
     }
 }
 
@@ -132,7 +134,7 @@ pub(crate) struct NodeBody<N>(pub(crate) Arc<N>);
 impl<S: State, N: Node<S>> Body<S> for NodeBody<N> {
     fn call(&self, _: Option<&Payload>, state: Snapshot<S>, cx: Context) -> Call<S::Update> {
         let node = Arc::clone(&self.0);
-        Box::pin(async move { node.run(state, cx).await.map(returned::<S, _>) })
+        Box::pin(async move { node.run(state, cx).await.and_then(returned::<S, _>) })
     }
 }
 
@@ -153,7 +155,7 @@ where
             return Box::pin(std::future::ready(Err(error)));
         };
         let future = (self.0)(payload.clone(), state, cx);
-        Box::pin(async move { future.await.map(returned::<S, R>) })
+        Box::pin(async move { future.await.and_then(returned::<S, R>) })
     }
 }
 

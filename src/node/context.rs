@@ -1,14 +1,18 @@
 //! What a node knows of the run it is in.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::NodeError;
+use super::{Ask, NodeError};
 use crate::event::{Event, EventKind};
 use crate::ids::{Branch, Epoch, NodeName, RunId, Step, TaskPath, ThreadId};
+use crate::state::{Codec, shape_of};
 
 /// What a node knows of its run, and how it speaks to it. Cheap to clone.
 #[derive(Clone)]
@@ -30,8 +34,35 @@ pub(crate) trait Port: Send + Sync {
     fn name(&self, node: u32) -> &NodeName;
     fn emit(&self, event: Event) -> BoxFuture<'_, ()>;
     fn listening(&self) -> bool;
+    /// The answer to a question that a task has asked.
+    fn answer(&self, at: &Standing, key: &str) -> Option<Arc<[u8]>>;
+    /// A step that is recorded; an error if this try has used the key before.
+    fn recall(&self, at: &Standing, key: &str) -> Result<Option<KeptStep>, NodeError>;
+    /// Records a step; done when it is durable.
+    fn keep(&self, at: &Standing, step: KeptStep) -> BoxFuture<'_, Result<(), NodeError>>;
+    /// Waits until a time, which is recorded first. May never be done: then the task is let go.
+    fn sleep(&self, at: &Standing, key: &str, until: Wake) -> BoxFuture<'_, Result<(), NodeError>>;
     fn is_cancelled(&self) -> bool;
     fn cancelled(&self) -> BoxFuture<'_, ()>;
+}
+
+/// The result of a step, without its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptStep {
+    pub(crate) key: String,
+    pub(crate) type_name: Arc<str>,
+    pub(crate) shape: String,
+    /// The result, as MessagePack with names.
+    pub(crate) value: Vec<u8>,
+}
+
+/// When a task is to go on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wake {
+    /// After a time from now.
+    After(Duration),
+    /// At a moment.
+    At(SystemTime),
 }
 
 /// Where a context stands.
@@ -85,7 +116,7 @@ impl Context {
     }
 
     /// The superstep, counted over the thread's life: 1, 2, 3; a resume counts on.
-    pub fn step(&self) -> Step {
+    pub fn superstep(&self) -> Step {
         self.step
     }
 
@@ -127,6 +158,118 @@ impl Context {
         }
         hash.update(&self.port.branch().get().to_le_bytes());
         hash.finalize().to_hex()[..32].to_owned()
+    }
+
+    /// The answer to the question that this task has asked under a key; none before it is asked
+    /// and answered. A task is run again when all that it has asked is answered.
+    ///
+    /// # Errors
+    /// [`NodeError`] of the class `invalid` if the question under that key was another one.
+    pub fn answer<Q: Ask>(&self, key: &str) -> Result<Option<Q::Answer>, NodeError> {
+        let Some(bytes) = self.port.answer(&self.standing(), key) else {
+            return Ok(None);
+        };
+        let answer = Codec::MessagePack.decode(&bytes);
+        answer.map(Some).map_err(|error| {
+            let expected = std::any::type_name::<Q::Answer>();
+            let what = format!("the answer to \"{key}\" is no {expected}: {error}");
+            NodeError::invalid(what)
+        })
+    }
+
+    /// Does a piece of work once: when it has succeeded, its result is recorded, and a task that is
+    /// run again (retried, answered, or taken up after a crash) gets the recorded result instead of
+    /// doing the work again. A failed one is not recorded. Several may run side by side.
+    ///
+    /// The work is at-least-once where the process dies between its effect and the record; hand
+    /// [`idempotency_key`](Self::idempotency_key) to whoever makes the effect.
+    ///
+    /// ```
+    /// # use milepost::{Context, NodeError, NodeName};
+    /// # async fn charge(_key: &str) -> Result<u64, NodeError> { Ok(7) }
+    /// # async fn pay(cx: Context) -> Result<u64, NodeError> {
+    /// let receipt = cx.step("charge", charge(&cx.idempotency_key("charge"))).await?;
+    /// # Ok(receipt) }
+    /// # let cx = Context::detached(NodeName::new("pay")?);
+    /// # assert_eq!(futures::executor::block_on(pay(cx)).unwrap(), 7);
+    /// # Ok::<(), milepost::IdError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The work's own; [`NodeError`] of the class `invalid` if two steps of one try have the same
+    /// key, if the recorded result has another type, or if the result cannot be encoded.
+    pub async fn step<T, F>(&self, key: &str, work: F) -> Result<T, NodeError>
+    where
+        T: Serialize + DeserializeOwned + 'static,
+        F: Future<Output = Result<T, NodeError>>,
+    {
+        let at = self.standing();
+        let shape = shape_of::<T>();
+        let type_name = std::any::type_name::<T>();
+        if let Some(kept) = self.port.recall(&at, key)? {
+            let decoded = match kept.shape == shape {
+                true => Codec::MessagePack
+                    .decode(&kept.value)
+                    .map_err(|why| why.to_string()),
+                false => Err("another shape".to_owned()),
+            };
+            return decoded.map_err(|why| {
+                NodeError::invalid(format!(
+                    "step \"{key}\" was recorded as {} ({}), and is now asked for as {type_name} \
+                     ({shape}): {why}. Give the new step another key",
+                    kept.type_name, kept.shape
+                ))
+            });
+        }
+        let value = work.await?;
+        let bytes = Codec::MessagePack
+            .encode(&value)
+            .map_err(NodeError::invalid)?;
+        let step = KeptStep {
+            key: key.to_owned(),
+            type_name: type_name.into(),
+            shape,
+            value: bytes,
+        };
+        self.port.keep(&at, step).await?;
+        Ok(value)
+    }
+
+    /// Waits for a time, durably: when the task is to go on is recorded under the key, and a task
+    /// that is run again does not wait anew.
+    ///
+    /// A long wait ([`RunOptions::park_after`](crate::RunOptions::park_after)) frees the process: the
+    /// task is dropped here, the call ends with [`Ended::Parked`](crate::Ended::Parked) when nothing
+    /// else runs, and the task is run again from its beginning when a later call finds the time
+    /// over. So do nothing else beside it, and put what must not be done twice into a
+    /// [`step`](Self::step).
+    ///
+    /// # Errors
+    /// [`NodeError`] if the time cannot be recorded.
+    pub async fn sleep_for(&self, key: &str, time: Duration) -> Result<(), NodeError> {
+        self.port
+            .sleep(&self.standing(), key, Wake::After(time))
+            .await
+    }
+
+    /// Waits until a moment, as [`sleep_for`](Self::sleep_for) does. One that is over is no wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn sleep_until(&self, key: &str, moment: SystemTime) -> Result<(), NodeError> {
+        self.port
+            .sleep(&self.standing(), key, Wake::At(moment))
+            .await
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            step: self.step,
+            node: self.node,
+            index: self.index,
+            attempt: self.attempt,
+            remaining: self.remaining,
+        }
     }
 
     /// Whether the run is to stop. A node that ends within the grace time is recorded.
@@ -219,6 +362,18 @@ impl Port for Detached {
     }
     fn listening(&self) -> bool {
         false
+    }
+    fn answer(&self, _: &Standing, _: &str) -> Option<Arc<[u8]>> {
+        None
+    }
+    fn recall(&self, _: &Standing, _: &str) -> Result<Option<KeptStep>, NodeError> {
+        Ok(None)
+    }
+    fn keep(&self, _: &Standing, _: KeptStep) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn sleep(&self, _: &Standing, _: &str, _: Wake) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Ok(())))
     }
     fn is_cancelled(&self) -> bool {
         false

@@ -20,6 +20,8 @@ pub enum ErrorClass {
     Invalid,
     /// The node panicked.
     Panicked,
+    /// Its question was not answered in time.
+    Expired,
 }
 
 impl ErrorClass {
@@ -32,6 +34,7 @@ impl ErrorClass {
             ErrorClass::Permanent => "permanent",
             ErrorClass::Invalid => "invalid",
             ErrorClass::Panicked => "panicked",
+            ErrorClass::Expired => "expired",
         }
     }
 }

@@ -4,6 +4,7 @@
 //! with an exit where the node has several. A node never changes the state itself, never names
 //! another node, and never knows the graph it is in.
 
+mod ask;
 mod body;
 mod context;
 mod error;
@@ -11,10 +12,12 @@ mod exits;
 mod output;
 mod policy;
 
+pub use ask::{Ask, NoQuestion, Question};
+pub(crate) use ask::{AskCodec, Asked};
 pub use body::Node;
 pub(crate) use body::{Body, Call, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
 pub use context::Context;
-pub(crate) use context::{Port, Standing};
+pub(crate) use context::{KeptStep, Port, Standing, Wake};
 pub use error::{ErrorClass, NodeError};
 pub use exits::Exits;
 pub use output::{IntoOutput, Output};

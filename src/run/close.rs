@@ -2,6 +2,7 @@
 //! one of them fails.
 
 use super::RunError;
+use super::ask::Questions;
 use super::handle::{Progress, Run, Stage};
 use super::log::Written;
 use super::record::{self, Unstorable};
@@ -30,6 +31,8 @@ struct Kept<S: State> {
     outcomes: Vec<OutcomeRef>,
     /// Fields that were written and have to be stored by value.
     by_value: Vec<&'static dyn AnyField<S>>,
+    /// The nodes that ran, where a pause may follow one.
+    ran: Vec<u32>,
 }
 
 impl<S: State> Run<S> {
@@ -45,6 +48,7 @@ impl<S: State> Run<S> {
             step,
             outcomes: Vec::new(),
             by_value: Vec::new(),
+            ran: Vec::new(),
         };
         if self.shared.timed {
             let tables = self.shared.graph.tables();
@@ -80,6 +84,7 @@ impl<S: State> Run<S> {
             step,
             outcomes: Vec::new(),
             by_value: Vec::new(),
+            ran: Vec::new(),
         };
         if self.log.is_some() {
             kept.outcomes = seqs
@@ -100,6 +105,7 @@ impl<S: State> Run<S> {
             step: reduced.step,
             outcomes: Vec::new(),
             by_value: Vec::new(),
+            ran: Vec::new(),
         };
         self.decide(reduced, kept).await
     }
@@ -131,7 +137,14 @@ impl<S: State> Run<S> {
         Err(self.broke(outcome, step, error).await)
     }
 
-    async fn decide(&mut self, reduced: Reduced<S>, kept: Kept<S>) -> Result<Progress, RunError> {
+    async fn decide(
+        &mut self,
+        reduced: Reduced<S>,
+        mut kept: Kept<S>,
+    ) -> Result<Progress, RunError> {
+        if !self.options.pause_after.is_empty() {
+            kept.ran = reduced.tasks.iter().map(|task| task.node).collect();
+        }
         match route(self.shared.graph.tables(), reduced, self.shared.timed) {
             Ok(Routed { position, taken }) => self.commit(position, &taken, kept).await,
             Err((reduced, fault)) => self.undecided(reduced, fault, inline(kept.outcomes)).await,
@@ -166,17 +179,20 @@ impl<S: State> Run<S> {
         kept: Kept<S>,
     ) -> Result<Progress, RunError> {
         let step = kept.step;
-        let status = if position.frontier.is_empty() {
-            Status::Finished
-        } else {
-            Status::Running
-        };
+        let tables = self.shared.graph.tables();
+        let status = self
+            .options
+            .status_at(tables, &position.frontier, &kept.ran);
         self.executed += 1;
+        if self.log.is_some() || !self.questions.is_empty() {
+            self.questions = Questions::default();
+            self.parked.clear();
+            self.shared.port.recall.clear();
+        }
         if !self.shared.timed {
             self.stage = Stage::At(position);
             return Ok(self.progress(step, status));
         }
-        let tables = self.shared.graph.tables();
         let edges = record::edges(tables, taken);
         // What is written is copied only for somebody who is told of it afterwards.
         let listened = self.shared.port.listener.is_some();
@@ -258,6 +274,7 @@ impl<S: State> Run<S> {
     fn progress(&self, step: u64, status: Status) -> Progress {
         match status {
             Status::Finished => Progress::Ended(super::Ended::Finished),
+            Status::Paused => Progress::Ended(super::Ended::Paused { questions: 0 }),
             _ => Progress::Committed(Step::new(step)),
         }
     }
@@ -428,7 +445,7 @@ impl<S: State> Run<S> {
         self.shared
             .port
             .report(seq, || record::committed(step, at_ms, edges));
-        if status == Status::Finished {
+        if status != Status::Running {
             self.report_ended(seq, step, at_ms, status);
         }
     }

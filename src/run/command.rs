@@ -1,7 +1,9 @@
 //! What a caller asks of a thread.
 
-use crate::ids::RunId;
-use crate::state::State;
+use serde::Serialize;
+
+use crate::ids::{QuestionId, RunId};
+use crate::state::{Codec, CodecError, State};
 
 /// What a caller asks of a thread.
 #[derive(Debug)]
@@ -17,6 +19,62 @@ pub(super) enum What<S: State> {
         abandon: bool,
     },
     GoOn,
+    Answer(Answers),
+}
+
+/// Answers to open questions.
+///
+/// ```
+/// use milepost::{Answers, QuestionId};
+///
+/// let id: QuestionId = "3:review[0].approve".parse()?;
+/// let answers = Answers::to(id, &true).and("3:review[1].approve".parse()?, &false);
+/// let only = Answers::only(&true);
+/// # let _ = (answers, only);
+/// # Ok::<(), milepost::IdError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Answers {
+    pub(super) given: Vec<Given>,
+}
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    /// The question; none for the only one that is open.
+    pub(super) id: Option<QuestionId>,
+    /// The answer as MessagePack with names, or why it cannot be that.
+    pub(super) answer: Result<Vec<u8>, CodecError>,
+}
+
+impl Answers {
+    /// The answer to the only question that is open. With several open ones it is refused.
+    pub fn only(answer: &(impl Serialize + ?Sized)) -> Self {
+        Self {
+            given: vec![Given::new(None, answer)],
+        }
+    }
+
+    /// The answer to one question.
+    pub fn to(id: QuestionId, answer: &(impl Serialize + ?Sized)) -> Self {
+        Self {
+            given: vec![Given::new(Some(id), answer)],
+        }
+    }
+
+    /// Answers another question as well. All are accepted, or none.
+    #[must_use]
+    pub fn and(mut self, id: QuestionId, answer: &(impl Serialize + ?Sized)) -> Self {
+        self.given.push(Given::new(Some(id), answer));
+        self
+    }
+}
+
+impl Given {
+    fn new(id: Option<QuestionId>, answer: &(impl Serialize + ?Sized)) -> Self {
+        let answer = Codec::MessagePack.encode(answer);
+        Self { id, answer }
+    }
 }
 
 impl<S: State> Command<S> {
@@ -36,6 +94,13 @@ impl<S: State> Command<S> {
     /// finished thread is left as it is, and its state comes back.
     pub fn go_on() -> Self {
         Self { what: What::GoOn }
+    }
+
+    /// Answers open questions, and goes on with what they have held up.
+    pub fn answer(answers: Answers) -> Self {
+        Self {
+            what: What::Answer(answers),
+        }
     }
 
     /// Names the run. A start that is repeated with the same id gives the same run: goes on with

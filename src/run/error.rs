@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::{NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::ids::{NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::node::{ErrorClass, NodeError};
 use crate::state::{CodecError, ReduceFault};
 use crate::store::{Status, StoreError};
@@ -83,6 +83,58 @@ pub enum RunError {
         status: Status,
         /// The open superstep.
         step: Step,
+    },
+    /// A new input came while questions are open.
+    PendingInterrupt {
+        /// The thread.
+        thread: ThreadId,
+        /// The open questions.
+        open: Vec<QuestionId>,
+    },
+    /// An answer came to a question that is not there.
+    NoQuestion {
+        /// The thread.
+        thread: ThreadId,
+        /// What was to be answered; none for an answer without an id.
+        id: Option<QuestionId>,
+        /// The open questions.
+        open: Vec<QuestionId>,
+    },
+    /// An answer without an id came while several questions are open.
+    AmbiguousAnswer {
+        /// The thread.
+        thread: ThreadId,
+        /// The open questions.
+        open: Vec<QuestionId>,
+    },
+    /// An answer is none of the type that the question is answered with. The question is open.
+    WrongAnswer {
+        /// The thread.
+        thread: ThreadId,
+        /// The question.
+        id: QuestionId,
+        /// The answer's Rust type.
+        expected: String,
+        /// The answer's serde shape.
+        shape: String,
+        /// Why it is none.
+        error: CodecError,
+    },
+    /// The question has another answer already.
+    AlreadyAnswered {
+        /// The thread.
+        thread: ThreadId,
+        /// The question.
+        id: QuestionId,
+    },
+    /// The run was to pause at a node that the graph does not have. Nothing was stored.
+    NoPause {
+        /// The graph.
+        graph: String,
+        /// What was named.
+        node: String,
+        /// The names that the graph has.
+        known: Vec<NodeName>,
     },
     /// There is no such thread.
     NotFound {
@@ -180,6 +232,12 @@ impl RunError {
             RunError::Encode { .. } => "serialization",
             RunError::Store(_) => "store",
             RunError::Unfinished { .. } => "unfinished",
+            RunError::PendingInterrupt { .. } => "pending_interrupt",
+            RunError::NoQuestion { .. } => "no_question",
+            RunError::AmbiguousAnswer { .. } => "ambiguous_answer",
+            RunError::WrongAnswer { .. } => "wrong_answer",
+            RunError::AlreadyAnswered { .. } => "already_answered",
+            RunError::NoPause { .. } => "no_pause",
             RunError::NotFound { .. } => "not_found",
             RunError::NoCheckpoint { .. } => "no_checkpoint",
             RunError::MissingInput { .. } => "missing_input",
@@ -277,6 +335,48 @@ impl fmt::Display for RunError {
                 f,
                 "thread {thread} is {status} inside superstep {step}: go on with it, or abandon it to start anew"
             ),
+            RunError::PendingInterrupt { thread, open } => write!(
+                f,
+                "thread {thread} waits for answers ({}): answer them, or abandon the run to start anew",
+                listed(open)
+            ),
+            RunError::NoQuestion { thread, id, open } => {
+                match id {
+                    Some(id) => write!(f, "thread {thread} has no open question {id}")?,
+                    None => write!(f, "thread {thread} has no open question")?,
+                }
+                match open.as_slice() {
+                    [] => Ok(()),
+                    open => write!(f, "; open are {}", listed(open)),
+                }
+            }
+            RunError::AmbiguousAnswer { thread, open } => write!(
+                f,
+                "thread {thread} has several open questions: say which one is answered, of {}",
+                listed(open)
+            ),
+            RunError::WrongAnswer {
+                thread,
+                id,
+                expected,
+                shape,
+                error,
+            } => write!(
+                f,
+                "the answer to {id} of thread {thread} was not accepted, and the question is still open.\nexpected: {expected} ({shape})\nfound:    {error}"
+            ),
+            RunError::AlreadyAnswered { thread, id } => write!(
+                f,
+                "question {id} of thread {thread} has another answer already, which stays"
+            ),
+            RunError::NoPause { graph, node, known } => {
+                let known: Vec<_> = known.iter().map(|name| format!("\"{name}\"")).collect();
+                write!(
+                    f,
+                    "a pause was asked for at node \"{node}\", which graph \"{graph}\" does not have; it has {}",
+                    known.join(", ")
+                )
+            }
             RunError::NotFound { thread } => write!(f, "there is no thread {thread}"),
             RunError::NoCheckpoint { thread, seq } => {
                 write!(
@@ -357,6 +457,11 @@ impl fmt::Display for RunError {
             }
         }
     }
+}
+
+fn listed(ids: &[QuestionId]) -> String {
+    let ids: Vec<_> = ids.iter().map(QuestionId::to_string).collect();
+    ids.join(", ")
 }
 
 impl std::error::Error for RunError {

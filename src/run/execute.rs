@@ -12,14 +12,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::Instrument;
 
-use super::RunOptions;
 use super::port::RunPort;
+use super::{RunOptions, recall};
 use crate::engine::{Ended, Outcome};
 use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
 use crate::node::{
-    Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
+    Asked, Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
 };
 use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, tried};
 use crate::state::{Snapshot, State, panic_message};
@@ -89,17 +89,41 @@ impl<S> Clone for Scene<S> {
     }
 }
 
+/// What a task gives that has not failed.
+pub(crate) enum Gave<U> {
+    /// Its outcome.
+    Outcome(Outcome<U>),
+    /// What it asks.
+    Asked(Vec<Asked>),
+    /// Until when it waits, in milliseconds since 1970.
+    Parked(u64),
+}
+
 /// A body that was polled once.
 pub(crate) enum Begun<U> {
     /// It is done.
-    Ended(Outcome<U>),
+    Ended(Gave<U>),
     /// It waits for something.
     Waits(Call<U>),
 }
 
+impl<U> From<Returned<U>> for Gave<U> {
+    #[inline]
+    fn from(returned: Returned<U>) -> Self {
+        match returned {
+            Returned::Done { update, exit } => Gave::Outcome(Outcome {
+                update,
+                ended: Ended::Exit(exit),
+            }),
+            Returned::Asked(asked) => Gave::Asked(asked),
+            Returned::Parked(due_ms) => Gave::Parked(due_ms),
+        }
+    }
+}
+
 /// How a task ended.
 pub(crate) struct TaskEnd<U> {
-    pub(crate) result: Result<Outcome<U>, NodeError>,
+    pub(crate) result: Result<Gave<U>, NodeError>,
     pub(crate) attempts: Vec<Attempt>,
 }
 
@@ -172,10 +196,7 @@ impl<S: State> Shared<S> {
             match call.as_mut().poll(cx) {
                 // The body is dropped here, and its snapshot with it: then the merge need not
                 // clone the state.
-                Poll::Ready(ended) => ended.map(|Returned { update, exit }| {
-                    let ended = Ended::Exit(exit);
-                    Begun::Ended(Outcome { update, ended })
-                }),
+                Poll::Ready(ended) => ended.map(|returned| Begun::Ended(Gave::from(returned))),
                 Poll::Pending => Ok(Begun::Waits(call)),
             }
         }));
@@ -243,7 +264,8 @@ impl<S: State> Shared<S> {
             let returned = if self.graph.tables().node(node).policy.blocking {
                 self.call_blocking(&scene.before, at, payload).await
             } else {
-                guarded(self.call(&scene.before, at, payload)).await
+                self.or_parked(at, guarded(self.call(&scene.before, at, payload)))
+                    .await
             };
             let passed = returned.as_ref().map(|_| ()).map_err(NodeError::clone);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
@@ -270,6 +292,23 @@ impl<S: State> Shared<S> {
                     "a layer said that the call went well, but the node was not run",
                 ))
             })
+    }
+
+    /// Awaits a call, and lets go of it where it waits for a time that is too long.
+    async fn or_parked(
+        &self,
+        at: Standing,
+        call: impl Future<Output = Result<Returned<S::Update>, NodeError>>,
+    ) -> Result<Returned<S::Update>, NodeError> {
+        let mut call = std::pin::pin!(call);
+        std::future::poll_fn(|cx| match call.as_mut().poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(ended),
+            Poll::Pending => match self.port.recall.take_parked(recall::key(&at)) {
+                Some(due_ms) => Poll::Ready(Ok(Returned::Parked(due_ms))),
+                None => Poll::Pending,
+            },
+        })
+        .await
     }
 
     async fn call_blocking(
@@ -299,14 +338,9 @@ impl<S: State> Shared<S> {
         node: u32,
         payload: Option<&Payload>,
         ended: Result<Returned<S::Update>, NodeError>,
-    ) -> Result<Outcome<S::Update>, NodeError> {
+    ) -> Result<Gave<S::Update>, NodeError> {
         let error = match ended {
-            Ok(Returned { update, exit }) => {
-                return Ok(Outcome {
-                    update,
-                    ended: Ended::Exit(exit),
-                });
-            }
+            Ok(returned) => return Ok(returned.into()),
             Err(error) => error,
         };
         let (Some(tolerate), Some(payload)) = (&self.graph.tables().node(node).tolerate, payload)
@@ -314,10 +348,10 @@ impl<S: State> Shared<S> {
             return Err(error);
         };
         match catch_unwind(AssertUnwindSafe(|| tolerate(payload, &error))) {
-            Ok(Some(update)) => Ok(Outcome {
+            Ok(Some(update)) => Ok(Gave::Outcome(Outcome {
                 update,
                 ended: Ended::Tolerated,
-            }),
+            })),
             Ok(None) => Err(error),
             Err(panic) => Err(NodeError::new(
                 ErrorClass::Panicked,

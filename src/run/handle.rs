@@ -6,10 +6,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use tracing::Instrument;
 
+use super::ask::Questions;
 use super::execute::Shared;
 use super::log::Log;
+use super::recall::Request;
 use super::stop::{Stop, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
@@ -30,6 +33,14 @@ pub struct Run<S: State> {
     pub(super) over: bool,
     /// The seqs of the outcomes recorded for the open superstep, by place.
     pub(super) recorded: Vec<(usize, u64)>,
+    /// The questions of the open superstep.
+    pub(super) questions: Questions,
+    /// The tasks of the open superstep that wait for a time, by place, and until when.
+    pub(super) parked: Vec<(usize, u64)>,
+    /// What running tasks ask to be recorded; none without a store.
+    pub(super) requests: Option<mpsc::UnboundedReceiver<Request>>,
+    /// Whether the next advance only says that the call pauses.
+    pub(super) pauses: bool,
     pub(super) executed: u64,
     pub(super) limit: u64,
     /// For a run that had ended before: the checkpoint of its end.
@@ -134,6 +145,9 @@ impl<S: State> Run<S> {
                 thread: self.thread().clone(),
             });
         }
+        if std::mem::take(&mut self.pauses) {
+            return Ok(Progress::Ended(Ended::Paused { questions: 0 }));
+        }
         self.stop.superstep = None;
         if let Some(listener) = &self.shared.port.listener {
             // A reader that does not read holds up the run, but not the end of it.
@@ -167,8 +181,13 @@ impl<S: State> Run<S> {
             stage @ Stage::Open(_) => self.stage = stage,
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
         }
+        if (!self.questions.is_empty() || !self.parked.is_empty())
+            && let Some(ended) = self.waits_or_expired().await
+        {
+            return ended;
+        }
         let Stage::Open(superstep) = &self.stage else {
-            unreachable!("it was just planned")
+            unreachable!("the superstep is open")
         };
         let span = tracing::debug_span!("superstep", step = superstep.step);
         if let Some(time) = self.options.superstep_deadline {
@@ -197,6 +216,7 @@ impl<S: State> Run<S> {
             seq: self
                 .ended_at
                 .or_else(|| self.log.as_ref().and_then(Log::seq)),
+            questions: self.questions.open(),
         }
     }
 

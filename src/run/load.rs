@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::RunError;
+use super::ask::{Asked, Questions};
 use super::base::Segments;
 use super::replay::{OtherReducer, Reader};
-use crate::engine::Position;
+use crate::engine::{Position, Task};
 use crate::graph::Compiled;
-use crate::ids::{Seq, ThreadId};
+use crate::ids::{Seq, TaskPath, ThreadId};
+use crate::node::KeptStep;
 use crate::state::State;
 use crate::store::{
     CheckpointStore, FieldRecord, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored,
@@ -33,6 +35,41 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) recorded_seqs: Vec<u64>,
     /// How often the open superstep was taken over after a crash.
     pub(crate) takeovers: u32,
+    /// The questions of the open superstep, with their answers.
+    pub(crate) questions: Questions,
+    /// The steps and timers of the open superstep.
+    pub(crate) memory: Memory,
+}
+
+/// What tasks of the open superstep have noted of themselves, by place in the frontier.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) steps: Vec<(usize, KeptStep)>,
+    /// With the key, and until when the task waits.
+    pub(crate) timers: Vec<(usize, String, u64)>,
+}
+
+impl Memory {
+    fn add(&mut self, record: &Record, place: &impl Fn(&TaskPath) -> Option<usize>) {
+        let found = |task: &str| place(&task.parse().ok()?);
+        match record {
+            Record::Step(step) => self.steps.extend(found(&step.task).map(|place| {
+                let kept = KeptStep {
+                    key: step.key.clone(),
+                    type_name: step.type_name.as_str().into(),
+                    shape: step.shape.clone(),
+                    value: step.value.clone(),
+                };
+                (place, kept)
+            })),
+            Record::Timer(timer) => {
+                let found = found(&timer.task);
+                let due = |place| (place, timer.key.clone(), timer.due_ms);
+                self.timers.extend(found.map(due));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Reads the position at `at`, a checkpoint on the way to the head.
@@ -75,6 +112,8 @@ pub(crate) async fn load<S: State>(
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
     let mut frontier: Option<Vec<StoredTask>> = None;
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
+    let mut asked = Asked::default();
+    let mut noted: Vec<Arc<Record>> = Vec::new();
     loop {
         let page = store.records(thread, from, PAGE).await?;
         for Stored { seq, record, .. } in &page {
@@ -105,7 +144,11 @@ pub(crate) async fn load<S: State>(
                     step = commit.step;
                     frontier = (*seq == at).then(|| commit.frontier.clone());
                 }
+                Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
+                Record::Question(_) | Record::Answer(_) if *seq > at => {
+                    asked.push(seq.get(), record);
+                }
                 Record::Outcome(_) => {
                     reader.outcomes.insert(seq.get(), Arc::clone(record));
                 }
@@ -159,6 +202,19 @@ pub(crate) async fn load<S: State>(
             }
         }
     }
+    let place = |path: &TaskPath| {
+        let [level] = path.levels() else { return None };
+        let is_it =
+            |task: &Task| task.index == level.index && graph.node(task.node).name == level.node;
+        let place = frontier.iter().position(is_it)?;
+        (level.step.get() == step + 1).then_some(place)
+    };
+    let mut memory = Memory::default();
+    let mut questions = Questions::default();
+    if at == head.seq {
+        questions = asked.questions(place);
+        noted.iter().for_each(|record| memory.add(record, &place));
+    }
     let position = Position {
         step,
         state: Arc::new(state),
@@ -173,6 +229,8 @@ pub(crate) async fn load<S: State>(
         schema_changed,
         recorded_seqs,
         takeovers,
+        questions,
+        memory,
     })
 }
 

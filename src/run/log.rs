@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord, OutcomeRecord, Record,
-    RunRow, StartedRecord, Status, StoppedRecord, StoreError, StoredBase, StoredChange, Take,
-    Write,
+    AnswerRecord, BaseRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
+    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
+    StoreError, StoredBase, StoredChange, Take, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -253,6 +253,37 @@ impl<S: State> Log<S> {
         self.inside(vec![Record::Started(started)], Status::Running)
             .await?;
         Ok(seq)
+    }
+
+    /// Writes what tasks of the open superstep ask. Returns the seq of the first.
+    pub(crate) async fn questions(
+        &mut self,
+        questions: Vec<QuestionRecord>,
+    ) -> Result<Seq, StoreError> {
+        let first = self.next;
+        let records = questions.into_iter().map(Record::Question).collect();
+        self.inside(records, Status::Running).await?;
+        Ok(first)
+    }
+
+    /// Writes what tasks of the open superstep note of themselves: steps, timers. Returns the seq of
+    /// the first.
+    pub(crate) async fn noted(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
+        let first = self.next;
+        self.inside(records, Status::Running).await?;
+        Ok(first)
+    }
+
+    /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
+    pub(crate) async fn answers(&mut self, answers: Vec<AnswerRecord>) -> Result<Seq, StoreError> {
+        let first = self.next;
+        let status = self
+            .head
+            .as_ref()
+            .map_or(Status::Paused, |head| head.status);
+        let records = answers.into_iter().map(Record::Answer).collect();
+        self.inside(records, status).await?;
+        Ok(first)
     }
 
     /// Writes that the call ends inside a superstep, with an outcome that was not written yet.

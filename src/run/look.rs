@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::record;
+use super::{OpenQuestion, ask, record};
 use crate::event::{ErrorText, Event, EventKind};
-use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::store::{CheckpointStore, OutcomeRef, Record, Status, StoreError, Stored};
 
 /// How many records are read at once.
@@ -55,6 +55,8 @@ pub struct EventReader {
     /// The run of the records that come.
     run: Option<RunId>,
     next: Seq,
+    /// The questions so far, by their records.
+    asked: Vec<(u64, QuestionId)>,
 }
 
 impl EventReader {
@@ -64,6 +66,7 @@ impl EventReader {
             thread,
             run: None,
             next: Seq::new(1),
+            asked: Vec::new(),
         }
     }
 
@@ -129,6 +132,41 @@ impl EventReader {
                 add(record::committed(commit.step, commit.at_ms, &commit.edges));
                 end(&mut add, commit.step, commit.status, commit.at_ms, None);
             }
+            Record::Question(question) => {
+                let Ok(task) = question.task.parse() else {
+                    return;
+                };
+                let id = QuestionId::new(task, question.key.clone());
+                self.asked.push((stored.seq.get(), id.clone()));
+                add(EventKind::Asked {
+                    id,
+                    type_name: question.type_name.clone(),
+                    question: question.value.clone(),
+                    expires_ms: question.expires_ms,
+                });
+            }
+            Record::Step(step) => {
+                let Ok(task) = step.task.parse() else {
+                    return;
+                };
+                let key = step.key.clone();
+                add(EventKind::StepFinished { task, key });
+            }
+            Record::Timer(timer) => {
+                let Ok(task) = timer.task.parse() else {
+                    return;
+                };
+                let (key, due_ms) = (timer.key.clone(), timer.due_ms);
+                add(EventKind::TimerSet { task, key, due_ms });
+            }
+            Record::Answer(answer) => {
+                let found = self.asked.iter().find(|(seq, _)| *seq == answer.question);
+                let Some((_, id)) = found else { return };
+                add(EventKind::Answered {
+                    id: id.clone(),
+                    answer: answer.value.clone(),
+                });
+            }
             Record::Stopped(stopped) => {
                 for failed in &stopped.failed {
                     let Ok(node) = NodeName::new(&failed.node) else {
@@ -179,6 +217,21 @@ fn end(
             step: Step::new(step),
             error,
         });
+    }
+}
+
+/// What waits for an answer in a thread, in the order in which it was asked. No graph is needed
+/// for it.
+///
+/// # Errors
+/// [`StoreError`] as reading the records gives it.
+pub async fn questions(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+) -> Result<Vec<OpenQuestion>, StoreError> {
+    match store.head(thread).await? {
+        Some(head) => Ok(ask::read(store, thread, head.seq).await?.open()),
+        None => Ok(Vec::new()),
     }
 }
 

@@ -4,11 +4,13 @@
 //! of the data path: load, plan, execute, reduce, route, commit. It decides nothing that the engine
 //! decides, and knows no byte of what a store keeps.
 
+mod ask;
 mod base;
 mod cancel;
 mod close;
 mod command;
 mod crowd;
+mod due;
 mod error;
 mod execute;
 mod handle;
@@ -16,7 +18,9 @@ mod load;
 mod log;
 mod look;
 mod options;
+mod pause;
 mod port;
+mod recall;
 mod record;
 mod replay;
 mod report;
@@ -26,11 +30,13 @@ mod stop;
 mod stream;
 mod superstep;
 
+pub use ask::OpenQuestion;
 pub use cancel::Cancel;
-pub use command::Command;
+pub use command::{Answers, Command};
+pub use due::{Agenda, Due, WhyDue, agenda};
 pub use error::RunError;
 pub use handle::{Progress, Run};
-pub use look::{Checkpoint, EventReader, events, history};
+pub use look::{Checkpoint, EventReader, events, history, questions};
 pub use options::{Busy, RunOptions};
 pub use report::{Ended, Report};
 pub use runner::Runner;

@@ -4,8 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Cancel;
+use super::{Cancel, RunError};
+use crate::engine::Task;
+use crate::graph::{Compiled, GraphView};
 use crate::policy::Layer;
+use crate::state::State;
+use crate::store::Status;
 
 /// Settings of the runs of a [`Runner`](super::Runner).
 ///
@@ -20,6 +24,8 @@ use crate::policy::Layer;
 /// - `check_round_trip`: yes; a value that is acknowledged can be read again
 /// - `backlog`: 256 events that a slow reader may be behind before the run waits at a boundary
 /// - `shuffle`: none
+/// - `pause_before`, `pause_after`: no node
+/// - `park_after`: 1 s
 /// - `cancel`: none
 /// - `layers`: none
 #[derive(Clone)]
@@ -47,6 +53,12 @@ pub struct RunOptions {
     pub backlog: usize,
     /// For tests: shuffles, by this seed, every order that a graph leaves open.
     pub shuffle: Option<u64>,
+    /// Nodes before which a run pauses: at the boundary at which one of them is next.
+    pub pause_before: Vec<String>,
+    /// Nodes after which a run pauses: at the boundary that closes one of them.
+    pub pause_after: Vec<String>,
+    /// The longest wait of a sleeping node that holds its process; a longer one parks the thread.
+    pub park_after: Duration,
     /// Stops the runs.
     pub cancel: Option<Cancel>,
     /// Layers around each try of each task, outermost first.
@@ -67,6 +79,9 @@ impl Default for RunOptions {
             check_round_trip: true,
             backlog: 256,
             shuffle: None,
+            pause_before: Vec::new(),
+            pause_after: Vec::new(),
+            park_after: Duration::from_secs(1),
             cancel: None,
             layers: Vec::new(),
         }
@@ -156,6 +171,74 @@ impl RunOptions {
         self
     }
 
+    /// Pauses before nodes: where one of them is next, the call ends with
+    /// [`Ended::Paused`](super::Ended::Paused), and the next call goes on.
+    #[must_use]
+    pub fn pause_before(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.pause_before.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Pauses after nodes: where one of them has run, the call ends with
+    /// [`Ended::Paused`](super::Ended::Paused), and the next call goes on.
+    #[must_use]
+    pub fn pause_after(mut self, nodes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.pause_after.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// How a thread stands at a boundary: before these tasks, after those nodes.
+    pub(crate) fn status_at<S: State>(
+        &self,
+        graph: &Compiled<S>,
+        next: &[Task],
+        ran: &[u32],
+    ) -> Status {
+        let is_one = |names: &[String], node: u32| {
+            let name = graph.node(node).name.as_str();
+            names.iter().any(|known| known == name)
+        };
+        if next.is_empty() {
+            Status::Finished
+        } else if next
+            .iter()
+            .any(|task| is_one(&self.pause_before, task.node))
+            || ran.iter().any(|node| is_one(&self.pause_after, *node))
+        {
+            Status::Paused
+        } else {
+            Status::Running
+        }
+    }
+
+    /// Refuses pauses at nodes that the graph does not have: they would never come.
+    pub(crate) fn check_pauses(&self, graph: &GraphView) -> Result<(), RunError> {
+        let named = self.pause_before.iter().chain(&self.pause_after);
+        let has = |name: &str| graph.nodes.iter().any(|node| node.name.as_str() == name);
+        match named.into_iter().find(|name| !has(name)) {
+            None => Ok(()),
+            Some(node) => Err(RunError::NoPause {
+                graph: graph.name.clone(),
+                node: node.clone(),
+                known: graph.nodes.iter().map(|node| node.name.clone()).collect(),
+            }),
+        }
+    }
+
+    /// Sets the longest wait of a sleeping node that holds its process.
+    #[must_use]
+    pub fn park_after(mut self, time: Duration) -> Self {
+        self.park_after = time;
+        self
+    }
+
+    /// Whether each boundary has to be looked at.
+    pub(crate) fn needs_the_long_way(&self) -> bool {
+        self.superstep_deadline.is_some()
+            || !self.pause_before.is_empty()
+            || !self.pause_after.is_empty()
+    }
+
     /// Sets the handle that stops the runs.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
@@ -185,6 +268,9 @@ impl fmt::Debug for RunOptions {
             .field("check_round_trip", &self.check_round_trip)
             .field("backlog", &self.backlog)
             .field("shuffle", &self.shuffle)
+            .field("park_after", &self.park_after)
+            .field("pause_before", &self.pause_before)
+            .field("pause_after", &self.pause_after)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }

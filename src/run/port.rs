@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Cancel;
+use super::recall::{Recall, Request, key};
 use crate::event::{Event, EventKind};
 use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, ThreadId};
-use crate::node::Port;
+use crate::node::{KeptStep, NodeError, Port, Standing, Wake};
+use crate::policy::now_ms;
 
 /// The identity of a run, and its way to the outside.
 pub(crate) struct RunPort {
@@ -20,6 +23,12 @@ pub(crate) struct RunPort {
     pub(crate) names: Arc<[NodeName]>,
     /// Tells the nodes to end; set when the run stops, for whatever reason.
     pub(crate) stop: Cancel,
+    /// What the tasks of the open superstep have done before.
+    pub(crate) recall: Arc<Recall>,
+    /// The way to the driver that records; none without a store, where nothing is.
+    pub(crate) requests: Option<mpsc::UnboundedSender<Request>>,
+    /// The longest wait of a task that holds its process.
+    pub(crate) park_after: Duration,
     pub(crate) listener: Option<Listener>,
 }
 
@@ -33,8 +42,30 @@ impl RunPort {
             epoch: self.epoch,
             names: Arc::clone(&self.names),
             stop: Cancel::new(),
+            recall: Arc::clone(&self.recall),
+            requests: self.requests.clone(),
+            park_after: self.park_after,
             listener: self.listener.clone(),
         }
+    }
+
+    /// Has the driver record something, and waits until it is durable.
+    async fn recorded(
+        &self,
+        request: impl FnOnce(oneshot::Sender<()>) -> Request,
+    ) -> Result<(), NodeError> {
+        let (done, recorded) = oneshot::channel();
+        let sent = self
+            .requests
+            .as_ref()
+            .is_some_and(|way| way.send(request(done)).is_ok());
+        if sent && recorded.await.is_ok() {
+            return Ok(());
+        }
+        // The driver has ended, and says itself why.
+        Err(NodeError::transient(
+            "the run ended before this was recorded",
+        ))
     }
 
     /// Reports what happened, if anybody listens. The event is made only then.
@@ -74,11 +105,72 @@ impl Port for RunPort {
     fn listening(&self) -> bool {
         self.listener.is_some()
     }
+    fn answer(&self, at: &Standing, name: &str) -> Option<Arc<[u8]>> {
+        self.recall.answer(key(at), name)
+    }
+    fn recall(&self, at: &Standing, name: &str) -> Result<Option<KeptStep>, NodeError> {
+        self.recall.step(at, name)
+    }
+    fn keep(&self, at: &Standing, step: KeptStep) -> BoxFuture<'_, Result<(), NodeError>> {
+        let task = key(at);
+        Box::pin(async move {
+            if self.requests.is_some() {
+                self.recorded(|done| Request::Step(task, step.clone(), done))
+                    .await?;
+            }
+            self.recall.put_step(task, step);
+            Ok(())
+        })
+    }
+    fn sleep(
+        &self,
+        at: &Standing,
+        name: &str,
+        until: Wake,
+    ) -> BoxFuture<'_, Result<(), NodeError>> {
+        let (task, name) = (key(at), name.to_owned());
+        Box::pin(async move {
+            let due_ms = match self.recall.timer(task, &name) {
+                Some(due_ms) => due_ms,
+                None => {
+                    let due_ms = due(until);
+                    if self.requests.is_some() {
+                        self.recorded(|done| Request::Timer(task, name.clone(), due_ms, done))
+                            .await?;
+                    }
+                    self.recall.put_timer(task, &name, due_ms);
+                    due_ms
+                }
+            };
+            let left = Duration::from_millis(due_ms.saturating_sub(now_ms()));
+            if self.requests.is_some() && left > self.park_after {
+                self.recall.park(task, due_ms);
+            }
+            // What is let go is dropped here. Where nothing can be (a body that blocks its thread,
+            // a task that it has spawned), the time passes in this process.
+            tokio::time::sleep(left).await;
+            Ok(())
+        })
+    }
     fn is_cancelled(&self) -> bool {
         self.stop.is_cancelled()
     }
     fn cancelled(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.stop.cancelled())
+    }
+}
+
+/// The moment, in milliseconds since 1970.
+fn due(until: Wake) -> u64 {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    match until {
+        Wake::After(time) => now_ms().saturating_add(millis(time)),
+        Wake::At(moment) => moment
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| {
+                // Never early: what lies between two milliseconds counts as the later one.
+                millis(since).saturating_add(u64::from(since.subsec_nanos() % 1_000_000 > 0))
+            }),
     }
 }
 

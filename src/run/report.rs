@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::OpenQuestion;
 use crate::ids::{RunId, Seq, Step, ThreadId};
 use crate::state::Snapshot;
 
@@ -22,6 +23,8 @@ pub struct Report<S> {
     pub step: Step,
     /// The checkpoint; none without a store.
     pub seq: Option<Seq>,
+    /// What waits for an answer.
+    pub questions: Vec<OpenQuestion>,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Report<S> {
@@ -32,18 +35,29 @@ impl<S: fmt::Debug> fmt::Debug for Report<S> {
             .field("ended", &self.ended)
             .field("step", &self.step)
             .field("seq", &self.seq)
+            .field("questions", &self.questions)
             .field("state", &self.state)
             .finish()
     }
 }
 
 /// How a call ended that did not fail. Only [`Finished`](Ended::Finished) leaves nothing to do;
-/// after the others, `Command::go_on` goes on.
+/// after the others, `Command::go_on` goes on, or `Command::answer` where questions are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
     /// Nothing is left to run.
     Finished,
+    /// It waits for answers, or was to pause here.
+    Paused {
+        /// How many questions are open; 0 for a pause that a caller has asked for.
+        questions: usize,
+    },
+    /// It waits for a time to come.
+    Parked {
+        /// When the first of its tasks is to go on, in milliseconds since 1970.
+        due_ms: u64,
+    },
     /// A caller asked it to stop, or dropped the stream.
     Cancelled,
     /// It has used up its supersteps.
@@ -69,6 +83,10 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ended::Finished => f.write_str("finished"),
+            Ended::Paused { questions: 0 } => f.write_str("paused, as was asked for"),
+            Ended::Paused { questions: 1 } => f.write_str("waits for an answer"),
+            Ended::Paused { questions } => write!(f, "waits for {questions} answers"),
+            Ended::Parked { .. } => f.write_str("waits for a time to come"),
             Ended::Cancelled => f.write_str("cancelled"),
             Ended::StepLimit { limit: 1 } => f.write_str("stopped at its limit of 1 superstep"),
             Ended::StepLimit { limit } => write!(f, "stopped at its limit of {limit} supersteps"),

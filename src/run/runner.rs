@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use super::ask::{Questions, answered};
 use super::close::reduce_error;
 use super::command::What;
 use super::execute::{Layers, Shared, layers};
@@ -14,7 +15,7 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{Cancel, Command, Report, RunError, RunOptions, record};
+use super::{Answers, Cancel, Command, Report, RunError, RunOptions, recall, record};
 use crate::engine::{Position, RouteFault, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::Graph;
@@ -199,6 +200,7 @@ impl<S: State> Runner<S> {
             let thread = thread.clone();
             return Err(RunError::NoRuntime { thread });
         }
+        self.options.check_pauses(self.graph.view())?;
         let claimed = match &self.store {
             Some(store) => {
                 let (store, graph) = (Arc::clone(store), self.graph.clone());
@@ -207,13 +209,16 @@ impl<S: State> Runner<S> {
             }
             None => None,
         };
-        let What::Start {
-            input,
-            run: id,
-            abandon,
-        } = command.what
-        else {
-            return self.go_on(thread, claimed, listener).await;
+        let (input, id, abandon) = match command.what {
+            What::Start {
+                input,
+                run,
+                abandon,
+            } => (input, run, abandon),
+            What::GoOn => return self.go_on(thread, claimed, listener, None).await,
+            What::Answer(answers) => {
+                return self.go_on(thread, claimed, listener, Some(answers)).await;
+            }
         };
         if let (Some(log), Some(id)) = (&claimed, &id)
             && let Some(row) = log.run_row(id).await?
@@ -227,7 +232,7 @@ impl<S: State> Runner<S> {
                     run: id.clone(),
                 });
             }
-            return self.go_on(thread, claimed, listener).await;
+            return self.go_on(thread, claimed, listener, None).await;
         }
         let run = id.unwrap_or_else(RunId::random);
         self.start(thread, run, input, abandon, claimed, listener)
@@ -276,10 +281,18 @@ impl<S: State> Runner<S> {
         if let Some(Loaded {
             position,
             recorded_seqs,
+            questions,
             ..
         }) = loaded
         {
             (step, state) = (position.step, position.state);
+            let open = questions.open();
+            if !open.is_empty() && status != Some(Status::Cancelled) && !abandon {
+                return Err(RunError::PendingInterrupt {
+                    thread: thread.clone(),
+                    open: open.into_iter().map(|question| question.id).collect(),
+                });
+            }
             if let Some(status) = status
                 && !position.frontier.is_empty()
                 && status != Status::Cancelled
@@ -333,7 +346,7 @@ impl<S: State> Runner<S> {
                 error,
             })?;
         let edges = record::edges(tables, &taken);
-        let finished = position.frontier.is_empty();
+        let status = self.options.status_at(tables, &position.frontier, &[]);
         let mut seq = None;
         let at_ms = now_ms();
         if let Some(log) = &mut log {
@@ -348,11 +361,7 @@ impl<S: State> Runner<S> {
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
                     .map_err(encode("a fan-out"))?,
-                status: if finished {
-                    Status::Finished
-                } else {
-                    Status::Running
-                },
+                status,
             };
             seq = Some(match log.input(&run, record, &position.state).await {
                 Ok(seq) => seq,
@@ -360,23 +369,24 @@ impl<S: State> Runner<S> {
                 Err(Written::Unstorable(fault, _)) => return Err(encode("the input")(fault)),
             });
         }
-        let finished = position.frontier.is_empty();
-        let handle = self.handle(thread, run, position, log, listener);
+        let mut handle = self.handle(thread, run, position, log, listener);
+        handle.pauses = status == Status::Paused;
         handle.shared.port.report(seq, || {
             record::started(thread.clone(), handle.id().clone(), at_ms, &update, &edges)
         });
-        if finished {
-            handle.report_ended(seq, step, at_ms, Status::Finished);
+        if status != Status::Running {
+            handle.report_ended(seq, step, at_ms, status);
         }
         Ok(handle)
     }
 
-    /// Takes a thread up where it stands.
+    /// Takes a thread up where it stands, after its questions were answered where there are answers.
     async fn go_on(
         &self,
         thread: &ThreadId,
         log: Option<Log<S>>,
         listener: Option<Listener>,
+        answers: Option<Answers>,
     ) -> Result<Run<S>, RunError> {
         let mut log = log.ok_or_else(|| not_found(thread))?;
         let head = log.head().cloned().ok_or_else(|| not_found(thread))?;
@@ -395,6 +405,8 @@ impl<S: State> Runner<S> {
             position,
             recorded_seqs,
             takeovers,
+            questions,
+            memory,
             ..
         } = loaded;
         let step = position.step;
@@ -409,7 +421,17 @@ impl<S: State> Runner<S> {
         let died = head.status == Status::Running && !log.claimed().given_back;
         let mut handle = self.handle(thread, run, position, Some(log), listener);
         handle.recorded = recorded;
-        if open {
+        handle.questions = questions;
+        handle.expire().await?;
+        if let Some(answers) = answers {
+            let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+            let fresh = answered(&**store, thread, answers, &handle.questions).await?;
+            handle.answer(fresh).await?;
+        }
+        handle.remember(memory);
+        let at_rest = matches!(head.status, Status::Paused | Status::Parked);
+        let waits = at_rest && handle.only_waits();
+        if open && !waits {
             let takeover = if died { takeovers + 1 } else { 0 };
             if takeover > self.options.poison_limit {
                 let error = RunError::Poison {
@@ -443,6 +465,14 @@ impl<S: State> Runner<S> {
         log: Option<Log<S>>,
         listener: Option<Listener>,
     ) -> Run<S> {
+        // Where nothing is recorded, nobody has to be asked to.
+        let (way, requests) = match &log {
+            Some(_) => {
+                let (way, requests) = recall::requests();
+                (Some(way), Some(requests))
+            }
+            None => (None, None),
+        };
         let port = RunPort {
             thread: thread.clone(),
             run,
@@ -455,6 +485,9 @@ impl<S: State> Runner<S> {
                 .map_or(Epoch::new(0), |log| log.claimed().epoch),
             names: self.graph.tables().names(),
             stop: Cancel::new(),
+            recall: Arc::default(),
+            requests: way,
+            park_after: self.options.park_after,
             listener: listener.clone(),
         };
         let limit = self
@@ -481,6 +514,10 @@ impl<S: State> Runner<S> {
             log,
             stage: Stage::At(position),
             recorded: Vec::new(),
+            questions: Questions::default(),
+            parked: Vec::new(),
+            requests,
+            pauses: false,
             over: false,
             executed: 0,
             ended_at: None,

@@ -10,12 +10,12 @@ use std::task::{Context, Poll};
 
 use tokio::task::coop;
 
-use super::execute::Begun;
+use super::execute::{Begun, Gave};
 use super::handle::{Progress, Run, Stage};
 use super::{Ended, RunError};
 use crate::engine::{Outcomes, Planned, Reduced, RouteFault, Superstep, plan, reduce, route};
 use crate::ids::Step;
-use crate::node::{Call, NodeError};
+use crate::node::{Asked, Call, NodeError};
 use crate::state::{MergeFault, State};
 
 /// Where the short way has ended.
@@ -26,6 +26,8 @@ enum Left<S: State> {
     Long,
     /// In a superstep whose task waits for something.
     Waits(Call<S::Update>),
+    /// In a superstep whose task asks.
+    Asked(Vec<Asked>),
     /// In a superstep whose task has failed.
     Failed(NodeError),
     /// In a merge that was refused.
@@ -37,7 +39,11 @@ enum Left<S: State> {
 impl<S: State> Run<S> {
     /// Runs at most so many supersteps, as far as the short way leads; none if it leads nowhere.
     pub(super) async fn short(&mut self, most: u64) -> Option<Result<Progress, RunError>> {
-        if self.over || self.options.superstep_deadline.is_some() {
+        if self.over
+            || self.pauses
+            || !self.questions.is_empty()
+            || self.options.needs_the_long_way()
+        {
             return None;
         }
         let until = self.executed.saturating_add(most);
@@ -46,6 +52,10 @@ impl<S: State> Run<S> {
             Left::Done(progress) => Ok(progress),
             Left::Long => return None,
             Left::Waits(call) => self.one_waits(call).await,
+            Left::Asked(asked) => {
+                self.one_ended(Ok(Gave::Asked(asked)), Vec::new(), None)
+                    .await
+            }
             Left::Failed(error) => self.one_ended(Err(error), Vec::new(), None).await,
             Left::Unmerged(superstep, fault) => self.unmerged(superstep, fault, None).await,
             Left::Undecided(reduced, fault) => self.undecided(reduced, fault, None).await,
@@ -90,7 +100,14 @@ impl<S: State> Run<S> {
                 }
             };
             let outcome = match self.begin_one(&superstep, cx) {
-                Ok(Begun::Ended(outcome)) => outcome,
+                Ok(Begun::Ended(Gave::Outcome(outcome))) => outcome,
+                Ok(Begun::Ended(Gave::Asked(asked))) => {
+                    self.stage = Stage::Open(superstep);
+                    return Poll::Ready(Left::Asked(asked));
+                }
+                Ok(Begun::Ended(Gave::Parked(_))) => {
+                    unreachable!("only a run with a store lets go of a task")
+                }
                 Ok(Begun::Waits(call)) => {
                     self.stage = Stage::Open(superstep);
                     return Poll::Ready(Left::Waits(call));

@@ -12,11 +12,12 @@ use tracing::Span;
 
 use super::close::{Failed, failed_tasks, stopped};
 use super::crowd::{Crowd, Drawn, Job};
-use super::execute::{Scene, TaskEnd, guarded};
+use super::execute::{Gave, Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
+use super::pause::{Asks, asked_for};
 use super::stop::{Why, after};
 use super::{Ended, RunError};
-use crate::engine::{Outcome, Superstep, Task};
+use crate::engine::{Superstep, Task};
 use crate::event::EventKind;
 use crate::ids::Step;
 use crate::node::{Call, ErrorClass, NodeError, Standing};
@@ -67,7 +68,7 @@ impl<S: State> Run<S> {
             payload,
             Arc::clone(&begun),
         );
-        match self.race(run, Some(&begun)).await {
+        match self.race(run, Some(&begun)).await? {
             Raced::Cut(why) => self.stopped(why, Vec::new()).await,
             Raced::Ended(TaskEnd { result, attempts }) => {
                 self.one_ended(result, attempts, None).await
@@ -80,7 +81,7 @@ impl<S: State> Run<S> {
 
     /// Waits for the only task of the open superstep, which was called without policies.
     pub(super) async fn one_waits(&mut self, call: Call<S::Update>) -> Result<Progress, RunError> {
-        let (ended, late) = match self.race(guarded(call), None).await {
+        let (ended, late) = match self.race(guarded(call), None).await? {
             Raced::Cut(why) => return self.stopped(why, Vec::new()).await,
             Raced::Ended(ended) => (ended, None),
             Raced::Late(ended, why) => (ended, Some(why)),
@@ -99,26 +100,38 @@ impl<S: State> Run<S> {
     /// `late` says that it ended only after it was told to.
     pub(super) async fn one_ended(
         &mut self,
-        result: Result<Outcome<S::Update>, NodeError>,
+        result: Result<Gave<S::Update>, NodeError>,
         attempts: Vec<Attempt>,
         late: Option<Why>,
     ) -> Result<Progress, RunError> {
         let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between) else {
             unreachable!("the superstep is open")
         };
+        let mut failed = Vec::new();
         match result {
-            Ok(outcome) => self.close_one(superstep, outcome, &attempts).await,
+            Ok(Gave::Outcome(outcome)) => {
+                return self.close_one(superstep, outcome, &attempts).await;
+            }
+            Ok(Gave::Asked(asked)) => {
+                self.stage = Stage::Open(superstep);
+                self.ask(vec![(0, asked, attempts)], &mut failed).await?;
+            }
+            Ok(Gave::Parked(due_ms)) => {
+                self.stage = Stage::Open(superstep);
+                self.parked.push((0, due_ms));
+            }
             Err(error) => {
                 let task = &superstep.tasks[0];
                 let path = self.shared.path(superstep.step, task.node, task.index);
                 self.stage = Stage::Open(superstep);
-                let failed = vec![(path, error, attempts)];
-                match late {
-                    // It was told to end, and did.
-                    Some(why) => self.stopped(why, failed).await,
-                    None => self.failed(failed).await,
-                }
+                failed.push((path, error, attempts));
             }
+        }
+        match late {
+            // It was told to end, and did.
+            Some(why) => self.stopped(why, failed).await,
+            None if failed.is_empty() => self.paused().await,
+            None => self.failed(failed).await,
         }
     }
 
@@ -169,15 +182,17 @@ impl<S: State> Run<S> {
         superstep.recorded.reserve(todo.len());
         let mut failed = Vec::new();
         let mut failed_first = false;
+        let mut asked = Vec::new();
         while !self.shared.timed && !self.stop.inside() {
             match crowd.draw() {
-                Drawn::Ended(place, end) => self.keep(place, end, &mut failed),
+                Drawn::Ended(place, end) => self.keep(place, end, &mut asked, &mut failed),
                 Drawn::Waits => {}
                 Drawn::Nothing => break,
             }
             tokio::task::coop::consume_budget().await;
         }
         crowd.drawn();
+        self.ask(asked, &mut failed).await?;
         failed_first |= !failed.is_empty();
         let mut stopping: Option<(Why, Instant)> = None;
         loop {
@@ -201,6 +216,7 @@ impl<S: State> Run<S> {
                     }
                     None => break,
                 },
+                request = asked_for(&mut self.requests) => self.serve(request).await?,
                 () = grace => break,
             }
         }
@@ -209,7 +225,8 @@ impl<S: State> Run<S> {
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
-        let complete = superstep.recorded.len() == superstep.tasks.len();
+        let waiting = self.waiting();
+        let complete = superstep.recorded.len() + waiting == superstep.tasks.len();
         match stopping {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
@@ -218,6 +235,10 @@ impl<S: State> Run<S> {
                 let lost = self.lost();
                 self.failed(lost).await
             }
+            _ if waiting > 0 => match stopping {
+                Some((why, _)) => self.stopped(why, failed).await,
+                None => self.paused().await,
+            },
             _ => {
                 let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
                 else {
@@ -253,6 +274,9 @@ impl<S: State> Run<S> {
         for (place, _) in &superstep.recorded {
             done[*place] = true;
         }
+        for (place, done) in done.iter_mut().enumerate() {
+            *done |= self.waits(place);
+        }
         let mut todo: Vec<usize> = (0..done.len()).filter(|place| !done[*place]).collect();
         if let Some(seed) = self.options.shuffle {
             let mut random = seed ^ superstep.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -268,12 +292,20 @@ impl<S: State> Run<S> {
 
     /// Takes the end of a task that is not written anywhere.
     #[inline]
-    fn keep(&mut self, place: usize, end: TaskEnd<S::Update>, failed: &mut Vec<Failed>) {
+    fn keep(
+        &mut self,
+        place: usize,
+        end: TaskEnd<S::Update>,
+        asked: &mut Vec<Asks>,
+        failed: &mut Vec<Failed>,
+    ) {
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
         };
         match end.result {
-            Ok(outcome) => superstep.recorded.push((place, outcome)),
+            Ok(Gave::Outcome(outcome)) => superstep.recorded.push((place, outcome)),
+            Ok(Gave::Asked(questions)) => asked.push((place, questions, end.attempts)),
+            Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
             Err(error) => {
                 let task = &superstep.tasks[place];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -288,11 +320,12 @@ impl<S: State> Run<S> {
         ends: Vec<(usize, TaskEnd<S::Update>)>,
         failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
+        let mut asked = Vec::new();
         if !self.shared.timed {
             for (place, end) in ends {
-                self.keep(place, end, failed);
+                self.keep(place, end, &mut asked, failed);
             }
-            return Ok(());
+            return self.ask(asked, failed).await;
         }
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
@@ -301,7 +334,9 @@ impl<S: State> Run<S> {
         let mut well = Vec::with_capacity(ends.len());
         for (place, TaskEnd { result, attempts }) in ends {
             match result {
-                Ok(outcome) => well.push((place, outcome, attempts)),
+                Ok(Gave::Outcome(outcome)) => well.push((place, outcome, attempts)),
+                Ok(Gave::Asked(questions)) => asked.push((place, questions, attempts)),
+                Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
                 Err(error) => {
                     let task = &superstep.tasks[place];
                     let path = self.shared.path(step, task.node, task.index);
@@ -318,29 +353,39 @@ impl<S: State> Run<S> {
         superstep
             .recorded
             .extend(well.map(|(place, outcome, _)| (place, outcome)));
-        Ok(())
+        self.ask(asked, failed).await
     }
 
     /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not
     /// begun by then, because a layer holds it, does not begin any more.
-    async fn race<T>(&self, task: impl Future<Output = T>, begun: Option<&AtomicBool>) -> Raced<T> {
+    async fn race<T>(
+        &mut self,
+        task: impl Future<Output = T>,
+        begun: Option<&AtomicBool>,
+    ) -> Result<Raced<T>, RunError> {
         // In a box, so that it can be dropped where a panic of the drop is caught.
         let mut task = Box::pin(task);
-        let why = tokio::select! {
-            biased;
-            ended = &mut task => return Raced::Ended(ended),
-            why = self.stop.wait() => why,
+        let why = loop {
+            tokio::select! {
+                biased;
+                ended = &mut task => return Ok(Raced::Ended(ended)),
+                why = self.stop.wait() => break why,
+                request = asked_for(&mut self.requests) => self.serve(request).await?,
+            }
         };
         let end = self.end_of_grace(why);
-        if begun.is_none_or(|begun| begun.load(Ordering::SeqCst))
-            && let Ok(ended) = tokio::time::timeout_at(end, &mut task).await
-        {
-            return Raced::Late(ended, why);
+        while begun.is_none_or(|begun| begun.load(Ordering::SeqCst)) {
+            tokio::select! {
+                biased;
+                ended = &mut task => return Ok(Raced::Late(ended, why)),
+                request = asked_for(&mut self.requests) => self.serve(request).await?,
+                () = tokio::time::sleep_until(end) => break,
+            }
         }
         if catch_unwind(AssertUnwindSafe(|| drop(task))).is_err() {
             tracing::warn!("a task that was cut panicked when it was dropped");
         }
-        Raced::Cut(why)
+        Ok(Raced::Cut(why))
     }
 
     /// Tells the nodes to end, and says until when they may.
@@ -374,6 +419,8 @@ impl<S: State> Run<S> {
         let status = match ended {
             Ended::Finished => Status::Finished,
             Ended::Cancelled => Status::Cancelled,
+            Ended::Paused { .. } => Status::Paused,
+            Ended::Parked { .. } => Status::Parked,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Status::Limited,
         };
         let closed = self.state_and_step().1;

@@ -26,13 +26,13 @@ pub enum Record {
     Base(BaseRecord),
     /// A call ended without closing its superstep.
     Stopped(StoppedRecord),
-    /// Reserved: the result of a durable step inside a node.
+    /// The result of a durable step inside a node.
     Step(StepRecord),
-    /// Reserved: a task asks.
+    /// A task asks.
     Question(QuestionRecord),
-    /// Reserved: a question was answered.
+    /// A question was answered.
     Answer(AnswerRecord),
-    /// Reserved: a wake-up time was set.
+    /// A wake-up time was set.
     Timer(TimerRecord),
     /// Reserved: an effect that a later failure has to undo.
     Compensation(CompensationRecord),
@@ -373,7 +373,7 @@ pub struct FailedTask {
     pub attempts: Vec<StoredAttempt>,
 }
 
-/// Reserved: the recorded result of a durable step.
+/// The recorded result of a durable step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The task's path, as text.
@@ -382,12 +382,14 @@ pub struct StepRecord {
     pub key: String,
     /// The result type's name.
     pub type_name: String,
+    /// The serde shape of the result, as text.
+    pub shape: String,
     /// The result, as MessagePack with names.
     #[serde(with = "super::bytes")]
     pub value: Vec<u8>,
 }
 
-/// Reserved: a question.
+/// A question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionRecord {
     /// The task's path, as text.
@@ -403,9 +405,12 @@ pub struct QuestionRecord {
     pub value: Vec<u8>,
     /// When it expires, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
+    /// What counts as its answer from then on, as MessagePack with names.
+    #[serde(with = "super::bytes::maybe")]
+    pub default: Option<Vec<u8>>,
 }
 
-/// Reserved: an answer.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerRecord {
     /// The seq of the question.
@@ -417,7 +422,7 @@ pub struct AnswerRecord {
     pub at_ms: u64,
 }
 
-/// Reserved: a wake-up time.
+/// A wake-up time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerRecord {
     /// The task's path, as text.

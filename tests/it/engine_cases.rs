@@ -634,7 +634,7 @@ fn rounds(calls: &Calls, rounds: u32) -> Graph<Doc> {
             Ok((
                 Doc::update()
                     .seen(vec![cx.remaining_steps()])
-                    .sum(cx.step().get()),
+                    .sum(cx.superstep().get()),
                 side,
             ))
         },

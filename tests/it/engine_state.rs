@@ -288,7 +288,7 @@ fn steps_count_on_over_a_resume() {
                     } else {
                         Way::Out
                     };
-                    Ok((Doc::update().seen(vec![cx.step().get()]), way))
+                    Ok((Doc::update().seen(vec![cx.superstep().get()]), way))
                 });
                 g.start(a);
                 g.wire(a, |way| match way {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use milepost::store::MemoryStore;
 use milepost::{
     Command, Context, End, Epoch, ErrorText, Event, EventKind, Exits, FieldUpdate, Graph,
-    NodeError, NodeName, Policy, Retry, RunId, RunOptions, Runner, Seq, Snapshot, Step, TakenEdge,
-    TaskPath, Try, events,
+    NodeError, NodeName, Policy, QuestionId, Retry, RunId, RunOptions, Runner, Seq, Snapshot, Step,
+    TakenEdge, TaskPath, Try, events,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -83,6 +83,25 @@ fn one_of_each() -> Vec<EventKind> {
             tolerated: Some(error()),
             update: update(),
         },
+        EventKind::Asked {
+            id: QuestionId::new(task(), "a.b]"),
+            type_name: "Approve".to_owned(),
+            question: vec![1],
+            expires_ms: Some(4),
+        },
+        EventKind::StepFinished {
+            task: task(),
+            key: String::new(),
+        },
+        EventKind::TimerSet {
+            task: task(),
+            key: "nap".to_owned(),
+            due_ms: 5,
+        },
+        EventKind::Answered {
+            id: QuestionId::new(task(), "é"),
+            answer: vec![],
+        },
         EventKind::TaskFailed {
             task: task(),
             attempts: 3,
@@ -145,6 +164,10 @@ fn every_kind_of_event_becomes_json_and_back() {
         "token",
         "custom",
         "task_finished",
+        "asked",
+        "step_finished",
+        "timer_set",
+        "answered",
         "task_failed",
         "committed",
         "ended",

@@ -684,12 +684,12 @@ async fn an_idempotency_key_is_that_of_its_task() {
         async |calls: Calls, item: u64, _, cx: Context| {
             calls.hit(&cx.idempotency_key("charge"));
             calls.hit(&cx.idempotency_key("refund"));
-            match calls.hit(&format!("w{item} in {}", cx.step())) {
+            match calls.hit(&format!("w{item} in {}", cx.superstep())) {
                 1 => Err(NodeError::transient("busy")),
                 2 => Err(NodeError::permanent("no")),
                 _ => Ok((
-                    Doc::update().n(cx.step().get()),
-                    if cx.step().get() < 2 {
+                    Doc::update().n(cx.superstep().get()),
+                    if cx.superstep().get() < 2 {
                         Way::Again
                     } else {
                         Way::Enough

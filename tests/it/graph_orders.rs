@@ -324,15 +324,11 @@ fn a_struct_is_a_node_like_any_other() {
     struct Says(Calls);
     #[async_trait::async_trait]
     impl milepost::Node<Doc> for Says {
-        type Exits = Way;
-        async fn run(
-            &self,
-            _: Snapshot<Doc>,
-            _: Context,
-        ) -> Result<milepost::Output<crate::support::DocUpdate, Way>, NodeError> {
+        type Output = (crate::support::DocUpdate, Way);
+        async fn run(&self, _: Snapshot<Doc>, _: Context) -> Result<Self::Output, NodeError> {
             self.0.hit("object");
             tokio::task::yield_now().await;
-            Ok(milepost::Output::Done(line("object"), Way::Both))
+            Ok((line("object"), Way::Both))
         }
     }
     always(

@@ -10,6 +10,8 @@ mod broken_cli;
 #[cfg(feature = "sled")]
 mod broken_runtime;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_answers;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_archive;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
@@ -63,6 +65,8 @@ mod graph_orders;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod guide;
 mod pictures;
+#[cfg(feature = "sled")]
+mod questions;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
@@ -79,6 +83,8 @@ mod state_data;
 mod state_merge;
 mod state_orders;
 mod state_reducers;
+#[cfg(feature = "sled")]
+mod steps;
 #[cfg(feature = "sled")]
 mod store_archive;
 mod store_conformance;

@@ -265,6 +265,7 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
         #[automatically_derived]
         impl ::milepost::IntoOutput<#name> for #update {
             type Exits = ();
+            type Question = ::milepost::NoQuestion;
 
             #[inline]
             fn into_output(self) -> ::milepost::Output<Self, ()> {

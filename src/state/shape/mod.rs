@@ -44,7 +44,7 @@ pub(crate) fn of<T: DeserializeOwned>() -> String {
 
 impl Shape {
     /// The shape of a type, as a tree.
-    pub(super) fn of<T: DeserializeOwned>() -> Self {
+    pub(crate) fn of<T: DeserializeOwned>() -> Self {
         trace::<T>().into()
     }
 }

@@ -30,6 +30,7 @@ pub fn one_of_each() -> Vec<Record> {
             task: "3:pay[0]".into(),
             key: "charge".into(),
             type_name: "shop::Receipt".into(),
+            shape: "()".into(),
             value: vec![0xc0],
         }),
         Record::Question(QuestionRecord {
@@ -39,6 +40,7 @@ pub fn one_of_each() -> Vec<Record> {
             answer: "bool".into(),
             value: vec![0x81, 0xa1, b'n', 7],
             expires_ms: Some(1_700_000_900_000),
+            default: Some(vec![0xc2]),
         }),
         Record::Answer(AnswerRecord {
             question: 9,

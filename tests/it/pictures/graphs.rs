@@ -62,6 +62,7 @@ pub(crate) fn node(name: &str, kind: NodeKind) -> NodeView {
         kind,
         exits: Vec::new(),
         payload: None,
+        asks: None,
         policy: Policy::default(),
         inner: None,
     }

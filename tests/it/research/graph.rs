@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use milepost::agent::{ChatModel, Extractive, ModelError, Prompt, Reply};
-use milepost::store::MemoryStore;
+use milepost::store::{CheckpointStore, MemoryStore};
 use milepost::{
-    Cancel, Command, Ended, EventKind, Point, Report, RunError, RunOptions, Runner, ThreadId,
-    events,
+    Answers, Cancel, Command, Ended, EventKind, Point, Report, RunError, RunOptions, Runner,
+    ThreadId, events,
 };
 use tempfile::TempDir;
 
 use crate::graphs::research::{
-    CitationsRefused, Desk, Missing, ResearchState, ResearchStateUpdate, research, research_with,
+    Desk, Missing, ResearchState, ResearchStateUpdate, Review, Verdict, research, research_with,
 };
 
 /// Questions with one word that the folder has and one that nobody has: coverage stays low.
@@ -77,13 +77,14 @@ impl ChatModel for Moody {
 /// What ran, superstep by superstep, and every edge taken.
 async fn trace(
     store: &MemoryStore,
+    thread: &ThreadId,
 ) -> (
     Vec<String>,
     BTreeSet<(Option<String>, String, Option<String>)>,
 ) {
     let (mut ran, mut edges) = (Vec::new(), BTreeSet::new());
     let mut tasks: Vec<String> = Vec::new();
-    for event in events(store, &thread()).await.unwrap() {
+    for event in events(store, thread).await.unwrap() {
         match event.kind {
             EventKind::Started { next, .. } => {
                 for node in next {
@@ -131,33 +132,45 @@ async fn every_edge_is_taken_and_a_refused_report_goes_on_when_the_document_is_p
     let cited = folder.path().join("alpha0.md");
     let right = fs::read(&cited).unwrap();
     fs::write(&cited, "Rewritten.").unwrap();
-    let error = runner.run(&thread(), Command::go_on()).await.unwrap_err();
-    let RunError::Node { task, error, .. } = &error else {
-        panic!("{error}");
-    };
-    assert_eq!(task.task().node.as_str(), "review");
-    assert!(error.inner().is::<CitationsRefused>());
-    assert!(
-        error.to_string().contains("are not in alpha0.md"),
-        "{error}"
-    );
+    let asked = runner.run(&thread(), Command::go_on()).await.unwrap();
+    assert_eq!(asked.ended, Ended::Paused { questions: 1 });
+    assert!(!asked.state.citation_faults.is_empty() && asked.state.pending_approval);
+    let question = &asked.questions[0];
+    assert_eq!(question.id.task().task().node.as_str(), "review");
+    let Review { faults } = question.read().unwrap();
+    assert!(faults[0].contains("are not in alpha0.md"), "{faults:?}");
     assert!(!out.exists(), "a refused report is not saved");
-    let refused = runner.state(&thread()).await.unwrap();
-    assert!(!refused.citation_faults.is_empty());
+    // What a person says decides, on copies of the thread as it waits.
+    let mut taken_elsewhere = BTreeSet::new();
+    for (name, verdict, saved) in [
+        ("no", Verdict::Refuse, false),
+        ("yes", Verdict::Publish, true),
+    ] {
+        let copy = ThreadId::new(name).unwrap();
+        store.copy_thread(&thread(), &copy).await.unwrap();
+        let answer = Command::answer(Answers::only(&verdict));
+        let ended = runner.run(&copy, answer).await.unwrap();
+        assert_eq!(ended.ended, Ended::Finished);
+        assert_eq!((out.exists(), ended.state.pending_approval), (saved, false));
+        taken_elsewhere.extend(trace(&store, &copy).await.1);
+    }
+    fs::remove_file(&out).unwrap();
     fs::write(&cited, right).unwrap();
-    let done = runner.run(&thread(), Command::go_on()).await.unwrap();
+    let check = Command::answer(Answers::only(&Verdict::Check));
+    let done = runner.run(&thread(), check).await.unwrap();
     assert_eq!(done.ended, Ended::Finished);
     assert_eq!(
         fs::read_to_string(&out).unwrap(),
         *done.state.report.as_ref().unwrap()
     );
     assert!(done.state.citation_faults.is_empty());
-    let (ran, mut taken) = trace(&store).await;
+    let (ran, mut taken) = trace(&store, &thread()).await;
+    taken.extend(taken_elsewhere);
     assert_eq!(
         ran,
         [
             "planner", "discover", "analyse", "coverage", "analyse", "coverage", "discover",
-            "coverage", "discover", "coverage", "report", "check", "review", "save"
+            "coverage", "discover", "coverage", "report", "check", "review", "check", "save"
         ]
     );
     // The same question over good documents takes the one edge that is left.
@@ -168,7 +181,7 @@ async fn every_edge_is_taken_and_a_refused_report_goes_on_when_the_document_is_p
         .unwrap();
     assert_eq!(again.ended, Ended::Finished);
     assert_eq!(again.state.report_path, Some(out.display().to_string()));
-    taken.extend(trace(&store).await.1);
+    taken.extend(trace(&store, &thread()).await.1);
     let graph = research().unwrap();
     let view = graph.view();
     let name = |point: Point| match point {

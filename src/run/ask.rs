@@ -1,0 +1,214 @@
+//! The questions of an open superstep: what waits for whom.
+//!
+//! In come what tasks ask and what people answer, out go which tasks wait and what the others may
+//! read. It writes nothing, and reads no clock.
+
+use std::sync::Arc;
+
+use super::RunError;
+use super::command::Answers as Given;
+use crate::ids::{QuestionId, Seq, TaskPath, ThreadId};
+use crate::node::Ask;
+use crate::state::{Codec, CodecError};
+use crate::store::{AnswerRecord, CheckpointStore, QuestionRecord, Record, StoreError};
+
+/// How many records are read at once.
+const PAGE: usize = 256;
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenQuestion {
+    /// Its id.
+    pub id: QuestionId,
+    /// The question's Rust type.
+    pub type_name: String,
+    /// The question, as MessagePack with names.
+    pub question: Vec<u8>,
+    /// The serde shape of the answer.
+    pub answer_shape: String,
+    /// When it expires, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
+    /// Its record; none without a store.
+    pub seq: Option<Seq>,
+}
+
+impl OpenQuestion {
+    /// The question in its own type.
+    ///
+    /// # Errors
+    /// [`CodecError`] if it is none of that type.
+    pub fn read<Q: Ask>(&self) -> Result<Q, CodecError> {
+        Codec::MessagePack.decode(&self.question)
+    }
+}
+
+/// A question of the open superstep.
+#[derive(Debug, Clone)]
+pub(crate) struct Asking {
+    /// The task, by place in the frontier.
+    pub(crate) place: usize,
+    pub(crate) open: OpenQuestion,
+    /// What counts as its answer when its time is over.
+    pub(crate) default: Option<Vec<u8>>,
+    pub(crate) answer: Option<Arc<[u8]>>,
+    /// Whether its time is over, and it has no answer.
+    pub(crate) expired: bool,
+}
+
+impl Asking {
+    fn waits(&self) -> bool {
+        self.answer.is_none() && !self.expired
+    }
+}
+
+/// All questions of the open superstep, in the order in which they were asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Questions(pub(crate) Vec<Asking>);
+
+impl Questions {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the task at a place waits for an answer.
+    pub(crate) fn waits(&self, place: usize) -> bool {
+        self.0
+            .iter()
+            .any(|asking| asking.place == place && asking.waits())
+    }
+
+    fn unanswered(&self) -> impl Iterator<Item = &Asking> {
+        self.0.iter().filter(|asking| asking.waits())
+    }
+
+    /// What waits for an answer.
+    pub(crate) fn open(&self) -> Vec<OpenQuestion> {
+        self.unanswered()
+            .map(|asking| asking.open.clone())
+            .collect()
+    }
+
+    pub(crate) fn find(&self, id: &QuestionId) -> Option<&Asking> {
+        self.0.iter().find(|asking| asking.open.id == *id)
+    }
+
+    pub(crate) fn find_mut(&mut self, id: &QuestionId) -> Option<&mut Asking> {
+        self.0.iter_mut().find(|asking| asking.open.id == *id)
+    }
+}
+
+/// Questions and answers as they are read from a log, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(Vec<(QuestionId, u64, QuestionRecord, Option<AnswerRecord>)>);
+
+impl Asked {
+    /// Takes a record; those of other kinds are nothing to it.
+    pub(crate) fn push(&mut self, seq: u64, record: &Record) {
+        match record {
+            Record::Question(question) => {
+                // A path that cannot be read names no task of this program.
+                if let Ok(task) = question.task.parse::<TaskPath>() {
+                    let id = QuestionId::new(task, question.key.clone());
+                    self.0.push((id, seq, question.clone(), None));
+                }
+            }
+            Record::Answer(given) => {
+                let asked = self.0.iter_mut().find(|(_, at, ..)| *at == given.question);
+                if let Some((.., answer)) = asked {
+                    *answer = Some(given.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The questions of the tasks that have a place.
+    pub(crate) fn questions(self, place: impl Fn(&TaskPath) -> Option<usize>) -> Questions {
+        let asking = self
+            .0
+            .into_iter()
+            .filter_map(|(id, seq, question, answer)| {
+                Some(Asking {
+                    place: place(id.task())?,
+                    open: opened(id, seq, &question),
+                    default: question.default,
+                    answer: answer.map(|answer| answer.value.into()),
+                    expired: false,
+                })
+            });
+        Questions(asking.collect())
+    }
+
+    /// What is not answered.
+    pub(crate) fn open(&self) -> Vec<OpenQuestion> {
+        let unanswered = self.0.iter().filter(|(.., answer)| answer.is_none());
+        let open = unanswered.map(|(id, seq, question, _)| opened(id.clone(), *seq, question));
+        open.collect()
+    }
+}
+
+fn opened(id: QuestionId, seq: u64, question: &QuestionRecord) -> OpenQuestion {
+    OpenQuestion {
+        id,
+        type_name: question.type_name.clone(),
+        question: question.value.clone(),
+        answer_shape: question.answer.clone(),
+        expires_ms: question.expires_ms,
+        seq: Some(Seq::new(seq)),
+    }
+}
+
+/// The answers that are not taken yet. One that repeats what was answered in a superstep that is
+/// closed by now is left out: it gets the same reply.
+pub(crate) async fn answered(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    mut answers: Given,
+    open: &Questions,
+) -> Result<Given, RunError> {
+    let is_known = |id: &Option<QuestionId>| id.as_ref().is_none_or(|id| open.find(id).is_some());
+    if answers.given.iter().all(|given| is_known(&given.id)) {
+        return Ok(answers);
+    }
+    let log = read(store, thread, Seq::new(1)).await?;
+    let mut fresh = Vec::new();
+    for given in answers.given {
+        let id = given.id.as_ref().filter(|id| open.find(id).is_none());
+        let before = id.and_then(|id| {
+            let asked = log.0.iter().rfind(|(known, ..)| known == id)?;
+            asked.3.as_ref().map(|answer| (id, &answer.value))
+        });
+        match (before, &given.answer) {
+            (None, _) => fresh.push(given),
+            (Some((_, value)), Ok(bytes)) if value == bytes => {}
+            (Some((id, _)), _) => {
+                return Err(RunError::AlreadyAnswered {
+                    thread: thread.clone(),
+                    id: id.clone(),
+                });
+            }
+        }
+    }
+    answers.given = fresh;
+    Ok(answers)
+}
+
+/// The questions and answers of a log from a seq on.
+pub(crate) async fn read(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    mut from: Seq,
+) -> Result<Asked, StoreError> {
+    let mut asked = Asked::default();
+    loop {
+        let page = store.records(thread, from, PAGE).await?;
+        let Some(last) = page.last() else {
+            return Ok(asked);
+        };
+        from = last.seq.next();
+        for stored in &page {
+            asked.push(stored.seq.get(), &stored.record);
+        }
+    }
+}
