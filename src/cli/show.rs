@@ -1,5 +1,6 @@
 //! `show`: what a thread did, where it stands, what it waits for, and its state.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -336,15 +337,15 @@ impl Told {
             false => TASKS.min(self.tasks.len()),
         };
         let (listed, rest) = self.tasks.split_at(shown);
+        let mut of_node = BTreeMap::<&str, u32>::new();
+        for (task, _) in &self.tasks {
+            *of_node.entry(&task.node).or_default() += 1;
+        }
         let line = |(task, done): &(StoredTask, bool)| {
             let payload = task.payload.as_ref().map(|bytes| json::value(1, bytes));
             let payload = payload.map(|payload| format!("  {}", laid::brief(&payload, width / 2)));
-            let alone = self
-                .tasks
-                .iter()
-                .filter(|(other, _)| other.node == task.node);
-            let index = match alone.count() {
-                1 => String::new(),
+            let index = match of_node.get(&*task.node) {
+                Some(1) => String::new(),
                 _ => format!("[{}]", task.index),
             };
             format!(
