@@ -8,9 +8,13 @@ use super::args::DiffArgs;
 use super::exit::{Exit, Failure};
 use super::list::head;
 use super::look::checkpoint;
+use super::out::one_line;
 use super::shell::Shell;
 use super::show::brief;
 use crate::{RunError, Seq};
+
+/// How many new items of a list are shown.
+const ITEMS: usize = 20;
 
 /// Shows what differs.
 pub(super) async fn diff(shell: &mut Shell, args: &DiffArgs) -> Result<Exit, Failure> {
@@ -35,9 +39,10 @@ pub(super) async fn diff(shell: &mut Shell, args: &DiffArgs) -> Result<Exit, Fai
         "to": to,
         "fields": fields,
     }));
+    let name = one_line(thread.as_str());
     shell
         .out
-        .say(format!("thread {thread}, checkpoint {from} → {to}"));
+        .say(format!("thread {name}, checkpoint {from} → {to}"));
     if changes.is_empty() {
         shell.out.say("  no field differs");
     }
@@ -74,11 +79,15 @@ impl Change<'_> {
     fn text(&self) -> String {
         match self {
             Change::Added(items) => {
-                let items: Vec<_> = items
-                    .iter()
+                let shown = items.iter().take(ITEMS);
+                let shown: String = shown
                     .map(|item| format!("\n    + {}", brief(item)))
                     .collect();
-                format!("{} more{}", items.len(), items.concat())
+                let rest = match items.len().saturating_sub(ITEMS) {
+                    0 => String::new(),
+                    rest => format!("\n    … and {rest} more, which --json lists"),
+                };
+                format!("{} more{shown}{rest}", items.len())
             }
             Change::Other(before, after) => format!("{} → {}", brief(before), brief(after)),
         }
@@ -133,5 +142,12 @@ mod tests {
         );
         assert_eq!(found[0].1.json(), json!({"added": [2, 3]}));
         assert!(changes(&after, &after).is_empty());
+        let many: Vec<_> = (0..100_000).map(Value::from).collect();
+        let text = Change::Added(&many).text();
+        assert_eq!(text.lines().count(), 22);
+        assert!(
+            text.ends_with("… and 99980 more, which --json lists"),
+            "{text}"
+        );
     }
 }

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use super::exit::{Exit, Failure, stands};
-use super::in_use::Sight;
+use super::exit::{Exit, Failure};
+use super::in_use::{Sight, meaning};
 use super::list::head;
 use super::look::Telling;
 use super::out::one_line;
@@ -83,11 +83,8 @@ fn end(shell: &Shell, thread: &ThreadId, status: Status) -> Exit {
         Status::Finished => String::new(),
         _ => format!("\n  next: {}", shell.resume(thread)),
     };
-    let meaning = match status {
-        // With another process at work, it would still be followed.
-        Status::Running => "no process works on it: the one that did has died",
-        other => stands(other),
-    };
+    // With another process at work, it would still be followed.
+    let meaning = meaning(status, false);
     shell.out.hint(&format!(
         "milepost: thread {name} is {status}: {meaning}{next}"
     ));

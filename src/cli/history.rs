@@ -65,13 +65,21 @@ fn width(shell: &Shell) -> usize {
 /// A line for each checkpoint, with the names of the columns above them.
 fn table(line: &[Checkpoint], head: &Head, width: usize) -> Vec<String> {
     let branched = line.iter().any(|at| at.branch != head.branch);
-    let row = |at: &Checkpoint| {
+    let row = |at: &Checkpoint, short: bool| {
         let mut row = vec![at.seq.to_string(), at.step.to_string()];
         if branched {
             row.push(at.branch.get().to_string());
         }
-        let when = format!("{} ({})", date(at.at_ms), ago(at.at_ms));
-        row.extend([when, ran(at), wrote(at), next(at), at.status.to_string()]);
+        let when = match short {
+            true => ago(at.at_ms),
+            false => format!("{} ({})", date(at.at_ms), ago(at.at_ms)),
+        };
+        // How it went on from the last one, no checkpoint knows yet.
+        let status = match at.seq == head.seq {
+            true => head.status,
+            false => at.status,
+        };
+        row.extend([when, ran(at), wrote(at), next(at), status.to_string()]);
         row
     };
     let mut names = vec!["seq", "superstep"];
@@ -79,13 +87,21 @@ fn table(line: &[Checkpoint], head: &Head, width: usize) -> Vec<String> {
         names.push("branch");
     }
     names.extend(["when", "ran", "wrote", "next", "status"]);
-    let mut rows = vec![names.into_iter().map(str::to_owned).collect()];
-    rows.extend(line.iter().map(row));
-    aligned(&rows, width)
+    let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
+    let rows = |short: bool| -> Vec<_> {
+        let rows = line.iter().map(|at| row(at, short));
+        [names.clone()].into_iter().chain(rows).collect()
+    };
+    let whole = rows(false);
+    match total(&widths(&whole)) <= width {
+        true => aligned(&whole, width),
+        // Half a date says nothing.
+        false => aligned(&rows(true), width),
+    }
 }
 
-/// Rows with their columns below each other. The widest ones are cut until all fit.
-fn aligned(rows: &[Vec<String>], width: usize) -> Vec<String> {
+/// How wide each column has to be.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         widths.resize(row.len(), 0);
@@ -93,7 +109,18 @@ fn aligned(rows: &[Vec<String>], width: usize) -> Vec<String> {
             *wide = cell.width().max(*wide);
         }
     }
-    while widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1) > width {
+    widths
+}
+
+/// How wide columns are together, with what is between them.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
+}
+
+/// Rows with their columns below each other. The widest ones are cut until all fit.
+fn aligned(rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let mut widths = widths(rows);
+    while total(&widths) > width {
         match widths.iter_mut().max() {
             Some(widest) if *widest > NARROW => *widest -= 1,
             _ => break,

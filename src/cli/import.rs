@@ -135,9 +135,7 @@ impl Import<'_> {
                 return Ok(());
             }
             Err(error @ StoreError::Exists { .. }) => {
-                let delete = self
-                    .shell
-                    .again(&format!("delete {}", quoted(thread.as_str())));
+                let delete = self.shell.on("delete", &thread);
                 let next = format!(
                     "{} with --skip-existing, or with --as NAME where the file has one thread, or \
                      first: {delete}",
@@ -171,7 +169,7 @@ impl Import<'_> {
             ([], 0) => "  the file has no threads".to_owned(),
             ([], _) => return,
             ([one], _) => {
-                let next = self.shell.again(&format!("show {}", quoted(one.as_str())));
+                let next = self.shell.on("show", one);
                 format!("  next: {next}")
             }
             _ => format!("  next: {}", self.shell.again("threads")),

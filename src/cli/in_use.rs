@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::exit::{Exit, Failure};
+use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, SledStore, StoreError, Stored, Take,
+    CheckpointStore, Claim, Extent, Head, RunRow, SledStore, Status, StoreError, Stored, Take,
     ThreadArchive, Write,
 };
 #[cfg(unix)]
@@ -245,6 +245,16 @@ impl CheckpointStore for Sight {
 
     async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
         self.way().store.prune(thread).await
+    }
+}
+
+/// What a status means, to who knows whether another process has the store open: a call that nobody
+/// can be at work on has died.
+pub(super) fn meaning(status: Status, in_use: bool) -> &'static str {
+    match status {
+        Status::Running if in_use => "another process has the store open, and may be at work on it",
+        Status::Running => "no process works on it: the one that did has died",
+        other => stands(other),
     }
 }
 

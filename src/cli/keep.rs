@@ -7,7 +7,8 @@ use serde_json::json;
 use super::args::CopyArgs;
 use super::exit::{Exit, Failure};
 use super::list::head;
-use super::shell::{Shell, quoted};
+use super::out::one_line;
+use super::shell::Shell;
 use super::size::Size;
 use crate::ThreadId;
 
@@ -27,9 +28,10 @@ pub(super) async fn copy(shell: &mut Shell, args: &CopyArgs) -> Result<Exit, Fai
         "records": size.records,
         "bytes": size.bytes,
     }));
-    let next = shell.again(&format!("show {}", quoted(new.as_str())));
+    let next = shell.on("show", new);
+    let (name, new) = (one_line(thread.as_str()), one_line(new.as_str()));
     shell.out.say(format!(
-        "thread {thread} is copied to {new}: {size}; it stands at superstep {}, {}\n  next: {next}",
+        "thread {name} is copied to {new}: {size}; it stands at superstep {}, {}\n  next: {next}",
         head.step, head.status
     ));
     Ok(Exit::Done)
@@ -55,12 +57,13 @@ pub(super) async fn prune(shell: &mut Shell, thread: &ThreadId) -> Result<Exit, 
         "bytes_before": before.bytes,
         "oldest": oldest.map(|oldest| oldest.seq.get()),
     }));
+    let name = one_line(thread.as_str());
     shell.out.say(match (dropped, oldest) {
         (0, _) | (_, None) => {
-            format!("thread {thread} is as it was: every one of its {after} is needed")
+            format!("thread {name} is as it was: every one of its {after} is needed")
         }
         (dropped, Some(oldest)) => format!(
-            "thread {thread}: {dropped} records are dropped, {after} are kept; it stands where it \
+            "thread {name}: {dropped} records are dropped, {after} are kept; it stands where it \
              stood, and its oldest checkpoint is now {} (superstep {})",
             oldest.seq, oldest.step
         ),
@@ -80,6 +83,7 @@ pub(super) async fn delete(shell: &mut Shell, thread: &ThreadId) -> Result<Exit,
     shell
         .out
         .value(&json!({"thread": thread.as_str(), "deleted": true}));
-    shell.out.say(format!("thread {thread} is deleted"));
+    let name = one_line(thread.as_str());
+    shell.out.say(format!("thread {name} is deleted"));
     Ok(Exit::Done)
 }

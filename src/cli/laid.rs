@@ -12,6 +12,8 @@ use super::out::{cut, one_line};
 const ITEMS: usize = 8;
 /// How many lines of a text are shown.
 const LINES: usize = 8;
+/// How many columns a value that is cut has at least beside what is said of it.
+const LEAST: usize = 8;
 /// How many levels below a field are taken apart.
 const LEVELS: usize = 1;
 
@@ -116,6 +118,9 @@ pub(super) fn brief(value: &Value, width: usize) -> String {
         _ => String::new(),
     };
     let left = width.saturating_sub(much.width());
+    if left < LEAST {
+        return cut(&text, width);
+    }
     format!("{}{much}", cut(&text, left))
 }
 
@@ -155,6 +160,7 @@ mod tests {
         assert_eq!(line[0].width(), 40, "{line:?}");
         assert!(line[0].ends_with("… (100 characters)"), "{line:?}");
         assert_eq!(FULL.of("s", &long, 2), [format!("  s: {long}")]);
+        assert_eq!(brief(&long, 16), format!("\"{}…", "ä".repeat(14)));
     }
 
     #[test]

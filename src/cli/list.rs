@@ -1,17 +1,20 @@
 //! `graphs` and `threads`.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::args::ThreadsArgs;
 use super::exit::{Exit, Failure, stands};
 use super::graph::graph_json;
-use super::out::{cut, one_line};
+use super::out::{cut, one_line, shown};
 use super::shell::Shell;
 use super::size::Size;
+use super::when::ago;
 use crate::ThreadId;
-use crate::store::{CheckpointStore, Head, StoreError};
+use crate::store::{CheckpointStore, Head, Status, StoreError};
 
 /// How many threads are read at once.
 const PAGE: usize = 256;
@@ -36,7 +39,9 @@ pub(super) fn graphs(shell: &mut Shell) -> Result<Exit, Failure> {
 
 /// Lists the threads, sorted by name.
 pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Exit, Failure> {
-    let store = shell.look()?;
+    let sight = shell.sight()?;
+    let in_use = sight.is_in_use();
+    let store: Arc<dyn CheckpointStore> = Arc::new(sight);
     let mut threads = all_threads(&*store).await?;
     threads.sort_by(|(left, _), (right, _)| left.cmp(right));
     let all = threads.len();
@@ -47,18 +52,22 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
         (0, 0) => shell.out.say("There is no thread yet."),
         (0, all) => shell
             .out
-            .say(format!("None of the {all} threads is like that.")),
+            .say(format!("No thread is like that; there are {all}.")),
         _ => {}
     }
     for (thread, head) in &threads {
         let mut value = head_json(thread, head);
         let mut line = format!(
-            "{:<36} {:<12} {:<10} superstep {}",
-            cut(&one_line(thread.as_str()), 36),
-            cut(&one_line(&head.graph), 12),
+            "{} {} {:<10} superstep {}, {}",
+            column(thread.as_str(), 36),
+            column(&head.graph, 12),
             head.status,
-            head.step
+            head.step,
+            ago(head.updated_ms)
         );
+        if head.status == Status::Running && !in_use {
+            line.push_str(", its process has died");
+        }
         if which.sizes {
             let size = Size::of(&*store, thread).await?;
             (value["records"], value["bytes"]) = (json!(size.records), json!(size.bytes));
@@ -68,6 +77,13 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
         shell.out.say(line);
     }
     Ok(Exit::Done)
+}
+
+/// A name that takes so many columns, as it will be shown.
+fn column(name: &str, width: usize) -> String {
+    let name = cut(&shown(&one_line(name)), width);
+    let pad = width.saturating_sub(name.width());
+    name + &" ".repeat(pad)
 }
 
 fn is_one_of(head: &Head, which: &ThreadsArgs, now: Duration) -> bool {
@@ -145,4 +161,21 @@ pub(super) fn head_json(thread: &ThreadId, head: &Head) -> Value {
         "created_ms": head.created_ms,
         "updated_ms": head.updated_ms,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_as_wide_as_what_is_shown_in_it() {
+        for name in ["t", "日本", "🚀", "\u{1b}[31mred", "a\nb", &"x".repeat(256)] {
+            let column = column(name, 20);
+            assert_eq!(
+                (shown(&column).width(), column.width()),
+                (20, 20),
+                "{column:?}"
+            );
+        }
+    }
 }

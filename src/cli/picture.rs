@@ -110,10 +110,9 @@ fn flame(
     events: &[Event],
 ) -> Result<String, Failure> {
     let folded = Folded::new(view, events);
-    let next = format!("events {}", quoted(thread.as_str()));
     if folded.is_empty() {
         let what = format!("no task of thread {thread} has ended there: no time is known yet");
-        return Err(Failure::usage(what).next(shell.again(&next)));
+        return Err(Failure::usage(what).next(shell.on("events", thread)));
     }
     let mut options = inferno::flamegraph::Options::default();
     options.title = format!("{thread}: time in the tries of {}", view.name);
@@ -125,7 +124,7 @@ fn flame(
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut options, text.lines(), &mut svg).map_err(|why| {
         let what = format!("the flame graph could not be drawn: {why}");
-        Failure::new(Exit::Failed, what).next(shell.again(&next))
+        Failure::new(Exit::Failed, what).next(shell.on("events", thread))
     })?;
     Ok(String::from_utf8_lossy(&svg).into_owned())
 }

@@ -257,8 +257,11 @@ impl Shell {
     pub(super) fn again(&self, words: &str) -> String {
         match &self.globals.store {
             Some(store) => {
-                let store = quoted(&store.to_string_lossy());
-                format!("{} --store {store} {words}", self.program)
+                let store = store.to_string_lossy();
+                // Behind a space it would be read as another flag.
+                let between = if store.starts_with('-') { '=' } else { ' ' };
+                let store = quoted(&store);
+                format!("{} --store{between}{store} {words}", self.program)
             }
             None => format!("{} {words}", self.program),
         }

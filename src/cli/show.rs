@@ -1,12 +1,14 @@
 //! `show`: what a thread did, where it stands, what it waits for, and its state.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::args::ShowArgs;
-use super::exit::{Exit, Failure, stands};
+use super::exit::{Exit, Failure};
+use super::in_use::meaning;
 use super::laid::{self, Layout, many};
 use super::list::{head, head_json};
 use super::look::checkpoint;
@@ -27,7 +29,9 @@ const TASKS: usize = 12;
 /// Shows a thread.
 pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Failure> {
     let thread = &args.thread;
-    let store = shell.look()?;
+    let sight = shell.sight()?;
+    let in_use = sight.is_in_use();
+    let store: Arc<dyn CheckpointStore> = Arc::new(sight);
     let mut head = head(shell, &*store, thread).await?;
     let newest = head.seq;
     let at = args.at.map(Seq::new);
@@ -66,6 +70,8 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     if at.is_some() {
         // That sentence is about now.
         value["stands"] = Value::Null;
+    } else {
+        value["stands"] = json!(meaning(head.status, in_use));
     }
     value["did"] = told.did_json();
     value["frontier"] = told.frontier_json();
@@ -83,9 +89,13 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     let graph = one_line(&head.graph);
     let (was, stands) = match at {
         Some(at) => (format!(", as it was at checkpoint {at}"), String::new()),
-        None => (String::new(), format!(": {}", stands(head.status))),
+        None => (String::new(), format!(": {}", meaning(head.status, in_use))),
     };
     let next = match (&resume, at) {
+        // Whoever has the store open keeps it until the end.
+        (Some(_), _) if in_use && head.status == Status::Running => {
+            format!("{} --follow", shell.on("events", thread))
+        }
         _ if !answers.is_empty() => answers.join("\n        "),
         (Some(resume), _) => resume.clone(),
         (None, Some(at)) if at != newest => {
@@ -328,14 +338,21 @@ impl Told {
             false => TASKS.min(self.tasks.len()),
         };
         let (listed, rest) = self.tasks.split_at(shown);
+        let mut of_node = BTreeMap::<&str, u32>::new();
+        for (task, _) in &self.tasks {
+            *of_node.entry(&task.node).or_default() += 1;
+        }
         let line = |(task, done): &(StoredTask, bool)| {
             let payload = task.payload.as_ref().map(|bytes| json::value(1, bytes));
             let payload = payload.map(|payload| format!("  {}", laid::brief(&payload, width / 2)));
+            let index = match of_node.get(&*task.node) {
+                Some(1) => String::new(),
+                _ => format!("[{}]", task.index),
+            };
             format!(
-                "  {}  {}[{}]{}",
+                "  {}  {}{index}{}",
                 if *done { "done  " } else { "to run" },
                 one_line(&task.node),
-                task.index,
                 payload.unwrap_or_default()
             )
         };

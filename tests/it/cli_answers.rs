@@ -171,12 +171,7 @@ fn what_was_left_behind_is_taken_up_once() {
             ("left", &["--crash-after", "tick"]),
             ("also", &["--crash-after", "tick"]),
         ] {
-            let words = [
-                &[
-                    "run", "count", "--to", "3", "--thread", name, "--tally", "tally",
-                ],
-                more,
-            ];
+            let words = [&["run", "count", "--to", "300", "--thread", name], more];
             desk.run(&words.concat());
         }
         let told = desk.run(command).exits(0).out;

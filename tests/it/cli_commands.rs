@@ -126,7 +126,7 @@ fn threads_are_listed_shown_looked_back_at_and_deleted() {
     assert_eq!(shown["frontier"][0]["node"], "tick");
     assert_eq!(shown["resume"], "milepost resume 'a b'");
     let text = desk.run(&["show", "a b"]).exits(0).out;
-    assert!(text.contains("to run  tick[0]"), "{text}");
+    assert!(text.contains("to run  tick\n"), "{text}");
     let history = desk.run(&["history", "b", "--json"]).exits(0).values();
     assert_eq!(history.len(), 4);
     assert_eq!(history[3]["ran"], json!([{"node": "tick", "tasks": 1}]));
@@ -215,6 +215,17 @@ fn the_store_is_named_by_flag_or_by_environment_and_the_next_command_names_it_to
         "{}",
         shown.out
     );
+    let words = ["--store=-dash", "run", "count", "--thread=-t"];
+    let limited = desk
+        .run(&[&words[..], &["--step-limit", "1"]].concat())
+        .exits(4);
+    let next = "next: milepost --store=-dash resume -- -t";
+    assert!(limited.out.contains(next), "{}", limited.out);
+    let wrong = desk
+        .run(&["--store=-dash", "show", "--at", "9", "--", "-t"])
+        .exits(2);
+    let next = "next: milepost --store=-dash history -- -t";
+    assert!(wrong.err.contains(next), "{}", wrong.err);
 }
 
 #[test]

@@ -53,6 +53,18 @@ fn a_run_that_crashes_after_any_node_is_resumed_without_repeating_a_finished_one
         .concat();
         let crashed = desk.run(&words);
         assert_eq!(crashed.code, None, "ended by a signal: {}", crashed.err);
+        let shown = desk.run(&["show", "t"]).exits(0).out;
+        let threads = desk.run(&["threads"]).exits(0).out;
+        // What closes the last superstep finishes the thread with it.
+        let is_open = node != "save";
+        for part in [": no process works on it", "next: milepost resume t\n"] {
+            assert_eq!(shown.contains(part), is_open, "{part:?} in {shown}");
+        }
+        assert_eq!(
+            threads.contains(", its process has died"),
+            is_open,
+            "{threads}"
+        );
         let before = finished(&desk);
         assert!(before.iter().any(|task| task.contains(node)), "{before:?}");
         let ran = desk.tally();

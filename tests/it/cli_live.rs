@@ -309,4 +309,9 @@ fn a_table_and_a_tree_fit_the_terminal() {
         assert_eq!(rows, shown.bytes.lines().count());
         assert!(shown.page.contains('…'), "{}", shown.page);
     }
+    // Where no date fits, the table tells how long ago that is.
+    let shown = Terminal::start(&desk, (24, 80), &[], &["history", "t"]).end();
+    let mut rows = shown.page.lines().skip(1);
+    let told = rows.all(|row| row.contains(" now ") || row.contains(" ago "));
+    assert!(told, "{}", shown.page);
 }

@@ -73,7 +73,7 @@ fn threads_are_chosen_by_status_graph_and_age_and_weighed() {
     assert_eq!(names(&["--older-than", "1h"]), [""; 0]);
     assert_eq!(names(&["--older-than", "0ms"]), ["a", "b", "c"]);
     let none = desk.run(&["threads", "--older-than", "1h"]).exits(0).out;
-    says(&none, &["None of the 3 threads"]);
+    says(&none, &["No thread is like that; there are 3."]);
     let sized = desk
         .run(&["threads", "--sizes", "--json"])
         .exits(0)
@@ -114,6 +114,13 @@ fn a_thread_is_copied_with_its_history_and_both_go_on_alone() {
     assert_eq!(shown("t")["status"], "limited");
     let history = desk.run(&["history", "my copy", "--json"]).exits(0);
     assert_eq!(history.values().len(), 4);
+    let told = desk.run(&["copy", "--", "t", "-a\nb"]).exits(0).out;
+    says(
+        &told,
+        &["copied to -a\\nb", "next: milepost show -- '-a\nb'"],
+    );
+    let told = desk.run(&["delete", "--", "-a\nb"]).exits(0).out;
+    assert_eq!(told, "thread -a\\nb is deleted\n");
     let taken = desk.run(&["copy", "t", "my copy"]).exits(2);
     says(&taken.err, &["my copy exists already", "next:"]);
     let missing = desk.run(&["copy", "nosuch", "x"]).exits(2);
@@ -217,6 +224,8 @@ fn a_thread_says_what_it_did_where_it_stands_what_it_waits_for_and_what_to_type(
     let desk = Desk::new();
     fs::write(desk.path("block"), "").unwrap();
     counted(&desk, "t", &["--to", "4", "--step-limit", "2"]).exits(4);
+    let history = desk.run(&["history", "t"]).exits(0).out;
+    assert!(history.trim_end().ends_with("tick  limited"), "{history}");
     let shown = desk.run(&["show", "t"]).exits(0).out;
     let lines: Vec<_> = shown.lines().collect();
     assert_eq!(lines[0], "thread t of graph count");
@@ -230,7 +239,7 @@ fn a_thread_says_what_it_did_where_it_stands_what_it_waits_for_and_what_to_type(
         lines[4..],
         [
             "  did     tick ×2",
-            "  to run  tick[0]",
+            "  to run  tick",
             "  next: milepost resume t",
             "  state",
             "    blocked_by: null",
@@ -250,7 +259,7 @@ fn a_thread_says_what_it_did_where_it_stands_what_it_waits_for_and_what_to_type(
         &shown,
         &[
             "did     nothing yet; 1 failed task\n  error   (permanent) ",
-            "to run  tick[0]\n  next: milepost resume failed\n",
+            "to run  tick\n  next: milepost resume failed\n",
         ],
     );
 }
@@ -271,7 +280,7 @@ fn a_thread_is_shown_as_it_was_at_a_checkpoint() {
             ),
             "  status  running\n",
             &format!("  at      superstep 1, checkpoint {}, ", seqs[1]),
-            "  did     tick\n  to run  tick[0]\n",
+            "  did     tick\n  to run  tick\n",
             &format!("  next: milepost diff t {} {}\n", seqs[1], seqs[3]),
             "    n: 1\n",
         ],

@@ -23,6 +23,8 @@ fn commands(text: &str) -> Vec<&str> {
 #[test]
 fn a_new_project_builds_and_its_readme_runs() {
     let desk = Desk::new();
+    // The guide begins a project inside of a clone, which is a workspace.
+    fs::write(desk.path("Cargo.toml"), "[workspace]\n").unwrap();
     let told = desk.run(&["--json", "new", "my-agent", "--milepost", CHECKOUT]);
     assert_eq!(told.exits(0).value()["graph"], "my-agent");
     let project = desk.path("my-agent");

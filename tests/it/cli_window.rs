@@ -101,7 +101,14 @@ fn every_command_that_only_looks_works_while_a_run_has_the_store() {
     let shown = looked(&["show", "t", "--json"]).value();
     assert_eq!(shown["status"], "running");
     assert!(shown["state"]["n"].as_u64() >= Some(2), "{shown}");
-    says(&looked(&["show", "t"]).out, &["to run  tick", "n: "]);
+    says(
+        &looked(&["show", "t"]).out,
+        &[
+            "running: another process has the store open",
+            "to run  tick\n  next: milepost events t --follow\n",
+            "n: ",
+        ],
+    );
     says(
         &looked(&["threads", "--sizes"]).out,
         &["running", " records, "],

@@ -47,12 +47,19 @@ pub(super) fn new(shell: &mut Shell, args: &NewArgs) -> Result<Exit, Failure> {
         Some(path) => Some(checkout(path)?),
         None => built_in_checkout(),
     };
-    if args.path.symlink_metadata().is_ok() {
+    let is_there = || {
         let what = format!("{} is there already", args.path.display());
-        return Err(Failure::usage(what).next("choose another name, or move what is there"));
+        Failure::usage(what).next("choose another name, or move what is there")
+    };
+    if args.path.symlink_metadata().is_ok() {
+        return Err(is_there());
     }
     let files = FILES.map(|(place, text)| (place, filled(text, name, milepost.as_deref())));
     write(&args.path, &files).map_err(|(place, error)| {
+        if error.kind() == io::ErrorKind::DirectoryNotEmpty {
+            // Another one of these was faster.
+            return is_there();
+        }
         let what = format!("{} could not be written: {error}", place.display());
         Failure::usage(what).next("choose a place that can be written")
     })?;
