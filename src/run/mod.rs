@@ -28,14 +28,16 @@ mod short;
 mod stop;
 mod stream;
 mod superstep;
+mod travel;
 
 pub use ask::OpenQuestion;
 pub use cancel::Cancel;
 pub use command::{Answers, Command};
 pub use error::RunError;
 pub use handle::{Progress, Run};
-pub use look::{Checkpoint, EventReader, events, history, questions};
+pub use look::{Checkpoint, EventReader, events, events_until, history, questions};
 pub use options::{Busy, RunOptions};
 pub use report::{Ended, Report};
 pub use runner::Runner;
 pub use stream::RunStream;
+pub use travel::{AsNode, Moved};
