@@ -141,9 +141,9 @@ pub use node::{
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Answers, AsNode, Busy, Cancel, Checkpoint, Command, Ended, EventReader, Moved, OpenQuestion,
-    Progress, Report, Run, RunError, RunOptions, RunStream, Runner, events, events_until, history,
-    questions,
+    Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Ended, EventReader, Moved,
+    OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions, RunStream, Runner,
+    events, events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

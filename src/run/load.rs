@@ -84,13 +84,7 @@ pub(crate) async fn load<S: State>(
     head: &Head,
     at: Seq,
 ) -> Result<Loaded<S>, RunError> {
-    if head.graph != graph.view.name {
-        return Err(RunError::OtherGraph {
-            thread: thread.clone(),
-            stored: head.graph.clone(),
-            graph: graph.view.name.clone(),
-        });
-    }
+    check_graph(graph, thread, head)?;
     let is_head = at == head.seq;
     let (base_at, older_schema) = match is_head {
         true => (head.base, None),
@@ -255,6 +249,22 @@ pub(crate) async fn load<S: State>(
         questions,
         memory,
     })
+}
+
+/// Refuses a thread of another graph.
+pub(crate) fn check_graph<S: State>(
+    graph: &Compiled<S>,
+    thread: &ThreadId,
+    head: &Head,
+) -> Result<(), RunError> {
+    match head.graph == graph.view.name {
+        true => Ok(()),
+        false => Err(RunError::OtherGraph {
+            thread: thread.clone(),
+            stored: head.graph.clone(),
+            graph: graph.view.name.clone(),
+        }),
+    }
 }
 
 /// The newest base at or before a checkpoint that is not the head, on its branch; and the schema it

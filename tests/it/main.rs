@@ -95,4 +95,6 @@ mod store_sled;
 mod store_window;
 #[cfg(feature = "sled")]
 mod support;
+#[cfg(feature = "sled")]
+mod travel;
 mod ui;
