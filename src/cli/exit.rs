@@ -61,7 +61,7 @@ impl From<Ended> for Exit {
 pub(super) fn stands(status: Status) -> &'static str {
     match status {
         Status::Running => "a call works on it, or died while it did",
-        Status::Paused => "it waits for an answer",
+        Status::Paused => "it waits for an answer, or to be taken up",
         Status::Parked => "it waits for a time to come",
         Status::Failed => "what had finished is kept",
         Status::Finished => "nothing is left to run",
@@ -148,6 +148,11 @@ impl From<RunError> for Failure {
             RunError::Unfinished { .. }
             | RunError::NotFound { .. }
             | RunError::NoCheckpoint { .. }
+            | RunError::Pruned { .. }
+            | RunError::OtherLine { .. }
+            | RunError::NoBranch { .. }
+            | RunError::NoNode { .. }
+            | RunError::NoExit { .. }
             | RunError::MissingInput { .. }
             | RunError::OtherGraph { .. }
             | RunError::Superseded { .. } => Failure::usage(error.to_string()),

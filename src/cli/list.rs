@@ -59,6 +59,9 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
             head.status,
             head.step
         );
+        if head.branch.get() > 0 {
+            line.push_str(&format!(", branch {}", head.branch));
+        }
         if which.sizes {
             let size = Size::of(&*store, thread).await?;
             (value["records"], value["bytes"]) = (json!(size.records), json!(size.bytes));

@@ -222,7 +222,13 @@ pub(crate) async fn read(
     let mut asked = Asked::default();
     if let Some((branch, last)) = end {
         let line = branches.line(branch, last);
-        for Stored { seq, branch, record, .. } in &found {
+        for Stored {
+            seq,
+            branch,
+            record,
+            ..
+        } in &found
+        {
             if only.map_or_else(|| line.has(*branch, *seq), |only| only == *branch) {
                 asked.push(seq.get(), record);
             }

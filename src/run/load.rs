@@ -102,9 +102,8 @@ pub(crate) async fn load<S: State>(
         outcomes: HashMap::new(),
     };
     let first = store.records(thread, base_at, 1).await?;
-    let Some((branch, Record::Base(base))) = first
-        .first()
-        .map(|stored| (stored.branch, &*stored.record))
+    let Some((branch, Record::Base(base))) =
+        first.first().map(|stored| (stored.branch, &*stored.record))
     else {
         return Err(reader.corrupt(base_at, "no base where the head row says one is"));
     };

@@ -372,11 +372,14 @@ fn before(
     branch: Branch,
     seq: Seq,
 ) -> Option<Seq> {
-    branches.line(branch, seq).parts().find_map(|(branch, until)| {
-        let found = checkpoints.iter().rev();
-        let mut found = found.filter(|at| at.branch == branch && at.seq <= until);
-        found.next().map(|at| at.seq)
-    })
+    branches
+        .line(branch, seq)
+        .parts()
+        .find_map(|(branch, until)| {
+            let found = checkpoints.iter().rev();
+            let mut found = found.filter(|at| at.branch == branch && at.seq <= until);
+            found.next().map(|at| at.seq)
+        })
 }
 
 /// All records of a thread that are still there, in order.

@@ -271,8 +271,18 @@ impl<S: State> Replay<'_, S> {
         let mut found = Vec::new();
         for field in S::fields() {
             let differs = field.digest_value(&position.state) != field.digest_value(&recorded);
-            if differs && base.fields.iter().any(|stored| stored.field == field.name()) {
-                found.push(difference(*field, Seq::new(base.at), &recorded, &position.state));
+            if differs
+                && base
+                    .fields
+                    .iter()
+                    .any(|stored| stored.field == field.name())
+            {
+                found.push(difference(
+                    *field,
+                    Seq::new(base.at),
+                    &recorded,
+                    &position.state,
+                ));
             }
         }
         position.state = Arc::new(recorded);
@@ -289,7 +299,9 @@ impl<S: State> Replay<'_, S> {
             Some(Record::Commit(commit)) => {
                 self.stand(commit.step, Arc::new(state), &commit.frontier)
             }
-            _ => Err(self.reader.corrupt(at, "it is no position, and a base says that it is")),
+            _ => Err(self
+                .reader
+                .corrupt(at, "it is no position, and a base says that it is")),
         }
     }
 

@@ -255,15 +255,16 @@ impl<S: State> Runner<S> {
         let Planned::Run(superstep) = planned else {
             unreachable!("a superstep of one task is to be run")
         };
-        let reduced = reduce(superstep, Outcomes::One(outcome)).map_err(|(_, fault)| match fault {
-            MergeFault::Conflict { field, .. } => RunError::Conflict {
-                thread: thread.clone(),
-                field,
-                first: path.clone(),
-                second: path.clone(),
-            },
-            fault => reduce_error(thread.clone(), Step::new(step), fault),
-        })?;
+        let reduced =
+            reduce(superstep, Outcomes::One(outcome)).map_err(|(_, fault)| match fault {
+                MergeFault::Conflict { field, .. } => RunError::Conflict {
+                    thread: thread.clone(),
+                    field,
+                    first: path.clone(),
+                    second: path.clone(),
+                },
+                fault => reduce_error(thread.clone(), Step::new(step), fault),
+            })?;
         let Routed { position, taken } = route(tables, reduced, true).map_err(|(_, fault)| {
             let RouteFault { node, error } = fault;
             RunError::Route {
@@ -319,7 +320,13 @@ impl<S: State> Runner<S> {
                 at: head.seq.get(),
             };
             let branch = Branch::new(begun.branch);
-            log.begin(begun, Head { branch, ..head.clone() });
+            log.begin(
+                begun,
+                Head {
+                    branch,
+                    ..head.clone()
+                },
+            );
         }
         Ok(())
     }

@@ -35,7 +35,10 @@ impl Branches {
 
     /// The number that the next branch gets.
     pub(crate) fn next(&self) -> Branch {
-        self.0.keys().next_back().map_or(Branch::new(1), |last| last.next())
+        self.0
+            .keys()
+            .next_back()
+            .map_or(Branch::new(1), |last| last.next())
     }
 
     /// The line of a branch up to a record.
@@ -58,7 +61,9 @@ pub(crate) struct Line(Vec<(Branch, Seq)>);
 impl Line {
     /// Whether a record is of this line.
     pub(crate) fn has(&self, branch: Branch, seq: Seq) -> bool {
-        self.0.iter().any(|(own, until)| *own == branch && seq <= *until)
+        self.0
+            .iter()
+            .any(|(own, until)| *own == branch && seq <= *until)
     }
 
     /// Its parts, the newest first: a branch, and the last seq of it.
@@ -175,7 +180,10 @@ impl Tree {
 
     /// How a branch stands; none if there is no such branch.
     pub(crate) fn tip(&self, branch: Branch) -> Option<Tip> {
-        self.tips.get(&branch).copied().filter(|tip| tip.at.get() > 0)
+        self.tips
+            .get(&branch)
+            .copied()
+            .filter(|tip| tip.at.get() > 0)
     }
 
     /// All branches, in the order of their numbers.
@@ -187,11 +195,14 @@ impl Tree {
     /// The input of the run that a position belongs to, and the run.
     pub(crate) fn input_of(&self, at: Seq) -> Option<(Seq, &str)> {
         let branch = self.places.get(&at)?.branch;
-        self.branches.line(branch, at).parts().find_map(|(branch, until)| {
-            let found = self.inputs.range(..=until).rev();
-            let mut found = found.filter(|(_, (own, _))| *own == branch);
-            found.next().map(|(seq, (_, run))| (*seq, run.as_str()))
-        })
+        self.branches
+            .line(branch, at)
+            .parts()
+            .find_map(|(branch, until)| {
+                let found = self.inputs.range(..=until).rev();
+                let mut found = found.filter(|(_, (own, _))| *own == branch);
+                found.next().map(|(seq, (_, run))| (*seq, run.as_str()))
+            })
     }
 }
 

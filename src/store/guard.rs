@@ -97,7 +97,10 @@ pub(crate) fn sound(write: &Write) -> Result<(), StoreError> {
         return refuse("its head is on another branch than its records");
     }
     let (begins, more) = write.records.split_at(1);
-    if more.iter().any(|record| matches!(record, Record::Branch(_))) {
+    if more
+        .iter()
+        .any(|record| matches!(record, Record::Branch(_)))
+    {
         return refuse("a branch is begun by the first record of a write, and by no other");
     }
     if let [Record::Branch(begun)] = begins

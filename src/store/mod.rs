@@ -31,8 +31,8 @@ mod window;
 pub use self::sled::{SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
-pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use archive::{Extent, SegmentSize, ThreadArchive};
+pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 pub use finding::{Finding, Severity, Spot};

@@ -251,7 +251,10 @@ impl Rules {
             Some(Kind::Damaged) | None => {}
             Some(_) => self.error(
                 Spot::Record(seq),
-                format!("its branch leaves record {}, which is no position", begun.at),
+                format!(
+                    "its branch leaves record {}, which is no position",
+                    begun.at
+                ),
             ),
         }
     }
@@ -362,7 +365,10 @@ impl Rules {
         }
         if self.branches.any() {
             for (seq, what) in std::mem::take(&mut self.torn) {
-                self.error(Spot::Record(seq), format!("{what}: records before it are missing"));
+                self.error(
+                    Spot::Record(seq),
+                    format!("{what}: records before it are missing"),
+                );
             }
         } else if self.whole_from > self.oldest.unwrap_or(1) {
             let oldest = self.oldest.unwrap_or(1);
@@ -421,7 +427,10 @@ impl Rules {
             self.error(Spot::Head, what);
         }
         if let Some(base) = self.on.get(&head.base.get()).filter(|base| **base != at) {
-            let what = format!("its base {} is of branch {base}, its position of {at}", head.base);
+            let what = format!(
+                "its base {} is of branch {base}, its position of {at}",
+                head.base
+            );
             self.error(Spot::Head, what);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use milepost::store::{CheckpointStore, MemoryStore, Severity, Status, ThreadArchive, check};
 use milepost::{
-    Answers, Ask, AsNode, Branch, Checkpoint, Command, Context, End, Ended, EventKind, Exits,
+    Answers, AsNode, Ask, Branch, Checkpoint, Command, Context, End, Ended, EventKind, Exits,
     Graph, NodeError, Output, QuestionId, RunError, RunId, RunOptions, Runner, Seq, Snapshot,
     ThreadId, events, events_until, history, questions,
 };
@@ -112,7 +112,10 @@ fn a_question_is_asked_again_on_a_fork_and_can_be_answered_differently() {
             assert_eq!(ran, [1, 4, 2, 2]);
             let all = history(&*store(), &t).await.unwrap();
             assert_eq!(all[..old.len()], old);
-            let new: Vec<_> = all[old.len()..].iter().map(|at| (at.parent, at.branch)).collect();
+            let new: Vec<_> = all[old.len()..]
+                .iter()
+                .map(|at| (at.parent, at.branch))
+                .collect();
             let first = all[old.len()].seq;
             let one = Branch::new(1);
             assert_eq!(new, [(Some(at), one), (Some(first), one)]);
@@ -198,7 +201,10 @@ fn outcomes_of_an_open_superstep_stay_on_their_branch() {
             calls.hit("whole");
             fresh().fork(&t, head.seq).await.unwrap();
             let report = fresh().run(&t, Command::go_on()).await.unwrap();
-            assert_eq!((report.state.seen.clone(), report.state.sum), (vec![0, 1, 2], 3));
+            assert_eq!(
+                (report.state.seen.clone(), report.state.sum),
+                (vec![0, 1, 2], 3)
+            );
             assert_eq!(calls.of("study 0"), 2);
 
             let moved = fresh().switch(&t, Branch::new(0)).await.unwrap();
@@ -238,7 +244,10 @@ fn forks_of_forks_begin_anywhere() {
             fresh().fork(&t, input).await.unwrap();
             let second = fresh().run(&t, Command::go_on()).await.unwrap();
             assert_eq!(*second.state, *first.state);
-            assert_eq!(second.run, first.run, "a fork goes on with the run of its checkpoint");
+            assert_eq!(
+                second.run, first.run,
+                "a fork goes on with the run of its checkpoint"
+            );
 
             // At the end: finished at once, and a new input begins a new run there.
             let moved = fresh().fork(&t, first.seq.unwrap()).await.unwrap();
@@ -255,7 +264,11 @@ fn forks_of_forks_begin_anywhere() {
             let fourth = fresh().run(&t, Command::go_on()).await.unwrap();
             assert_eq!(*fourth.state, *third.state);
             let parents: Vec<_> = history(&*store(), &t).await.unwrap();
-            let parent = parents.iter().find(|at| at.branch.get() == 3).unwrap().parent;
+            let parent = parents
+                .iter()
+                .find(|at| at.branch.get() == 3)
+                .unwrap()
+                .parent;
             assert_eq!(parent, Some(inside));
 
             // A checkpoint of a sibling leads nowhere near the head.
@@ -289,7 +302,10 @@ fn events_follow_the_line_of_the_head() {
         runner.fork(&t, at).await.unwrap();
         runner.run(&t, Command::go_on()).await.unwrap();
         let told = events(&*store, &t).await.unwrap();
-        let shared = told.iter().take_while(|event| event.seq <= Some(at)).count();
+        let shared = told
+            .iter()
+            .take_while(|event| event.seq <= Some(at))
+            .count();
         assert_eq!(told[..shared], whole[..shared]);
         let branched = EventKind::Branched {
             branch: Branch::new(1),
@@ -321,12 +337,13 @@ fn desk(calls: &Calls) -> Graph<Doc> {
     let draft = g.node("draft", says(calls, "draft"));
     let review = g.node(
         "review",
-        with(calls.clone(), async |calls: Calls, _: Snapshot<Doc>, _| {
-            match calls.hit("review") {
+        with(
+            calls.clone(),
+            async |calls: Calls, _: Snapshot<Doc>, _| match calls.hit("review") {
                 1 => Err(NodeError::permanent("no reviewer")),
                 _ => Ok((line("review"), Verdict::Good)),
-            }
-        }),
+            },
+        ),
     );
     let publish = g.node("publish", says(calls, "publish"));
     let audit = g.node("audit", says(calls, "audit"));
@@ -338,7 +355,13 @@ fn desk(calls: &Calls) -> Graph<Doc> {
     });
     g.branch(
         publish,
-        |doc: &Doc| Ok(if doc.n > 9 { Verdict::Again } else { Verdict::Good }),
+        |doc: &Doc| {
+            Ok(if doc.n > 9 {
+                Verdict::Again
+            } else {
+                Verdict::Good
+            })
+        },
         |verdict| match verdict {
             Verdict::Good => End.into(),
             Verdict::Again => audit.into(),
@@ -356,7 +379,10 @@ fn a_patch_stands_for_a_node_and_its_way_out_is_taken() {
             let (calls, t) = (Calls::default(), thread("t"));
             let fresh = || place.runner(desk(&calls), RunOptions::new());
             let store = || place.open().unwrap();
-            fresh().run(&t, Command::start(Doc::update())).await.unwrap_err();
+            fresh()
+                .run(&t, Command::start(Doc::update()))
+                .await
+                .unwrap_err();
             let review = || AsNode::new("review");
             for (node, wrong) in [
                 (review(), "by which exit"),
@@ -367,10 +393,17 @@ fn a_patch_stands_for_a_node_and_its_way_out_is_taken() {
                 let refused = fresh().patch(&t, Doc::update(), node).await.unwrap_err();
                 assert!(refused.to_string().contains(wrong), "{refused}");
             }
-            assert_eq!(history(&*store(), &t).await.unwrap().len(), 2, "nothing was stored");
+            assert_eq!(
+                history(&*store(), &t).await.unwrap().len(),
+                2,
+                "nothing was stored"
+            );
 
             let update = line("by hand").sum(2);
-            let moved = fresh().patch(&t, update, review().exit("Good")).await.unwrap();
+            let moved = fresh()
+                .patch(&t, update, review().exit("Good"))
+                .await
+                .unwrap();
             assert_eq!((moved.branch.get(), moved.step.get()), (1, 2));
             assert_eq!(moved.next[0].0.as_str(), "publish");
             let report = fresh().run(&t, Command::go_on()).await.unwrap();
@@ -379,13 +412,21 @@ fn a_patch_stands_for_a_node_and_its_way_out_is_taken() {
             assert_eq!((report.state.sum, calls.of("review")), (2, 1));
 
             // A finished thread: a decision is made again, on the patched state, past its reducer.
-            let update = Doc::update().n(10).overwrite(Doc::LOG, vec!["new".to_owned()]);
-            let moved = fresh().patch(&t, update, AsNode::new("publish")).await.unwrap();
+            let update = Doc::update()
+                .n(10)
+                .overwrite(Doc::LOG, vec!["new".to_owned()]);
+            let moved = fresh()
+                .patch(&t, update, AsNode::new("publish"))
+                .await
+                .unwrap();
             assert_eq!((moved.status, moved.next.len()), (Status::Paused, 1));
             let report = fresh().run(&t, Command::go_on()).await.unwrap();
             assert_eq!(report.state.log, ["new", "audit"]);
             // One that leads to the end is finished at once.
-            let moved = fresh().patch(&t, Doc::update().n(3), AsNode::new("audit")).await.unwrap();
+            let moved = fresh()
+                .patch(&t, Doc::update().n(3), AsNode::new("audit"))
+                .await
+                .unwrap();
             assert_eq!((moved.status, moved.next.len()), (Status::Finished, 0));
             let report = fresh().run(&t, Command::go_on()).await.unwrap();
             assert_eq!((report.ended, report.state.n), (Ended::Finished, 3));
@@ -411,13 +452,20 @@ fn an_older_checkpoint_is_forked_and_patched_on_one_branch() {
         calls.hit("whole");
         let runner = place.runner(fan(&calls), RunOptions::new());
         let store = place.open().unwrap();
-        runner.run(&t, Command::start(Doc::update().n(1))).await.unwrap();
+        runner
+            .run(&t, Command::start(Doc::update().n(1)))
+            .await
+            .unwrap();
         let at = after(&*store, &t, 0, 1).await;
         runner.fork(&t, at).await.unwrap();
         let more = Doc::update().n(4);
         let moved = runner.patch(&t, more, AsNode::new("plan")).await.unwrap();
         assert_eq!((moved.branch.get(), moved.step.get()), (1, 2));
-        let next: Vec<_> = moved.next.iter().map(|(node, n)| (node.as_str(), *n)).collect();
+        let next: Vec<_> = moved
+            .next
+            .iter()
+            .map(|(node, n)| (node.as_str(), *n))
+            .collect();
         assert_eq!(next, [("study", 4)]);
         let report = runner.run(&t, Command::go_on()).await.unwrap();
         assert_eq!(report.state.seen, [0, 1, 2, 3]);
@@ -445,7 +493,10 @@ fn what_cannot_be_gone_back_to_is_refused_in_words() {
                 runner.options(options.clone())
             };
             for _ in 0..4 {
-                fresh().run(&t, Command::start(Doc::update().n(2))).await.unwrap();
+                fresh()
+                    .run(&t, Command::start(Doc::update().n(2)))
+                    .await
+                    .unwrap();
             }
             let first = history(&*store(), &t).await.unwrap()[1].seq;
             store().prune(&t).await.unwrap();
@@ -453,7 +504,9 @@ fn what_cannot_be_gone_back_to_is_refused_in_words() {
             for (seq, expected) in [
                 (0, no_checkpoint as fn(&RunError) -> bool),
                 (100_000, no_checkpoint),
-                (first.get(), |error| matches!(error, RunError::Pruned { .. })),
+                (first.get(), |error| {
+                    matches!(error, RunError::Pruned { .. })
+                }),
             ] {
                 for told in [
                     fresh().fork(&t, Seq::new(seq)).await,
@@ -476,7 +529,9 @@ fn what_cannot_be_gone_back_to_is_refused_in_words() {
             let none = [
                 fresh().fork(&unknown, head.seq).await,
                 fresh().switch(&unknown, Branch::new(0)).await,
-                fresh().patch(&unknown, Doc::update(), AsNode::new("plan")).await,
+                fresh()
+                    .patch(&unknown, Doc::update(), AsNode::new("plan"))
+                    .await,
                 Runner::new(fan(&calls)).fork(&t, head.seq).await,
             ];
             for told in none {
@@ -510,7 +565,10 @@ fn a_thread_in_use_is_busy() {
                 let refused = told.unwrap_err().to_string();
                 assert!(refused.contains("busy"), "{refused}");
             }
-            assert_eq!(run.finish().await.unwrap().ended, Ended::Paused { questions: 1 });
+            assert_eq!(
+                run.finish().await.unwrap().ended,
+                Ended::Paused { questions: 1 }
+            );
         }
     });
 }
@@ -525,7 +583,10 @@ fn forks_and_runs_at_once_leave_a_sound_thread() {
         calls.hit("whole");
         let store = MemoryStore::new();
         let runner = Runner::new(fan(&calls)).store(store.clone());
-        runner.run(&t, Command::start(Doc::update().n(2))).await.unwrap();
+        runner
+            .run(&t, Command::start(Doc::update().n(2)))
+            .await
+            .unwrap();
         let at = after(&store, &t, 0, 1).await;
         let tasks = (0..12).map(|number| {
             let (runner, t) = (runner.clone(), t.clone());
@@ -539,7 +600,10 @@ fn forks_and_runs_at_once_leave_a_sound_thread() {
         });
         for told in futures::future::join_all(tasks).await {
             let told = told.unwrap();
-            assert!(told.is_ok() || told.as_ref().unwrap_err().contains("busy"), "{told:?}");
+            assert!(
+                told.is_ok() || told.as_ref().unwrap_err().contains("busy"),
+                "{told:?}"
+            );
         }
         let report = runner.run(&t, Command::go_on()).await.unwrap();
         assert_eq!(report.state.seen, [0, 1]);
@@ -583,13 +647,19 @@ fn a_prune_keeps_the_head_of_every_branch() {
             let fresh = || place.runner(fan(&calls), RunOptions::new().base_every(2));
             let store = || place.open().unwrap();
             for n in 1..4 {
-                fresh().run(&t, Command::start(Doc::update().n(n))).await.unwrap();
+                fresh()
+                    .run(&t, Command::start(Doc::update().n(n)))
+                    .await
+                    .unwrap();
             }
             let old = after(&*store(), &t, 0, 4).await;
             fresh().fork(&t, old).await.unwrap();
             fresh().run(&t, Command::go_on()).await.unwrap();
             for n in 1..4 {
-                fresh().run(&t, Command::start(Doc::update().n(n))).await.unwrap();
+                fresh()
+                    .run(&t, Command::start(Doc::update().n(n)))
+                    .await
+                    .unwrap();
             }
             let older = after(&*store(), &t, 0, 2).await;
             fresh().fork(&t, older).await.unwrap();
@@ -608,7 +678,14 @@ fn a_prune_keeps_the_head_of_every_branch() {
                 let moved = fresh().switch(&t, Branch::new(*branch)).await.unwrap();
                 assert_eq!(moved.seq, *seq);
                 assert_eq!(*fresh().state(&t).await.unwrap(), *state, "branch {branch}");
-                assert!(fresh().run(&t, Command::go_on()).await.unwrap().ended.is_finished());
+                assert!(
+                    fresh()
+                        .run(&t, Command::go_on())
+                        .await
+                        .unwrap()
+                        .ended
+                        .is_finished()
+                );
                 is_clean(&*store(), &t).await;
             }
             store().prune(&t).await.unwrap();
@@ -705,12 +782,18 @@ fn a_question_has_the_same_id_on_every_branch_and_only_the_heads_is_answered() {
         runner.run(&t, Command::go_on()).await.unwrap();
         let open = questions(&*place.open().unwrap(), &t).await.unwrap();
         assert_eq!((open.len(), &open[0].id), (1, &id));
-        runner.run(&t, Command::answer(Answers::to(id.clone(), &true))).await.unwrap();
+        runner
+            .run(&t, Command::answer(Answers::to(id.clone(), &true)))
+            .await
+            .unwrap();
         runner.switch(&t, Branch::new(0)).await.unwrap();
         let open = questions(&*place.open().unwrap(), &t).await.unwrap();
         assert_eq!((open.len(), &open[0].id), (1, &id));
         // Another answer than the sibling's is no contradiction here.
-        let report = runner.run(&t, Command::answer(Answers::to(id, &false))).await.unwrap();
+        let report = runner
+            .run(&t, Command::answer(Answers::to(id, &false)))
+            .await
+            .unwrap();
         assert_eq!(report.state.n, 1);
     });
 }

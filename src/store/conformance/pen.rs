@@ -3,8 +3,8 @@
 use super::super::contract::{CheckpointStore, Head, RunRow, StoreError, Stored, Take, Write};
 use super::super::guard::segment_id;
 use super::super::record::{
-    BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, InputRecord, OutcomeRef, Record, SegmentRef,
-    Status, StoredBase, StoredChange,
+    BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, InputRecord, OutcomeRef, Record,
+    SegmentRef, Status, StoredBase, StoredChange,
 };
 use super::samples::{outcome, sample_head, schema};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
