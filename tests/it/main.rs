@@ -33,6 +33,8 @@ mod cli_pictures;
 mod cli_schema;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_terminal;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_travel;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
@@ -97,4 +99,6 @@ mod store_window;
 mod support;
 #[cfg(feature = "sled")]
 mod travel;
+#[cfg(feature = "sled")]
+mod travel_replay;
 mod ui;
