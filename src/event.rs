@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Epoch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::ids::{Branch, Epoch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,15 @@ pub enum EventKind {
         step: Step,
         /// How often the open superstep was taken over after a crash, this time included.
         takeover: u32,
+    },
+    /// The thread went back to an earlier checkpoint, on a branch of its own.
+    Branched {
+        /// The new branch.
+        branch: Branch,
+        /// The branch that it leaves.
+        parent: Branch,
+        /// The checkpoint from which it goes on.
+        at: Seq,
     },
     /// A superstep begins. Live only.
     SuperstepStarted {

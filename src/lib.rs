@@ -141,9 +141,9 @@ pub use node::{
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
-    Agenda, Answers, Busy, Cancel, Checkpoint, Command, Due, Ended, EventReader, OpenQuestion,
-    Progress, Report, Run, RunError, RunOptions, RunStream, Runner, WhyDue, agenda, events,
-    history, questions,
+    Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
+    EventReader, Moved, OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions,
+    RunStream, Runner, WhyDue, agenda, events, events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

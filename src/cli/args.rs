@@ -72,6 +72,20 @@ pub(super) enum What {
     Diff(DiffArgs),
     /// Draw a graph, or a thread laid over its graph
     Dot(DotArgs),
+    /// Go on from any checkpoint of a thread, on a branch of its own
+    Fork(PointArgs),
+    /// Go back to a checkpoint that led to where a thread stands, on a branch of its own
+    Rewind(PointArgs),
+    /// Go to where another branch of a thread stands
+    Switch(SwitchArgs),
+    /// Change the state of a thread by hand, as if a node had returned the change
+    #[command(
+        after_help = "Fields are given as to `run`: --FIELD VALUE, or --input JSON, @FILE or - for \
+                            several. With --clear FIELD, a field is first set back to its default."
+    )]
+    Patch(PatchArgs),
+    /// Merge and decide again what a thread has recorded, without running a node, and compare
+    Replay(OneThread),
     /// Copy a thread, with its whole history, to another name
     Copy(CopyArgs),
     /// Drop the records of a thread that nothing needs any more: its older checkpoints
@@ -256,9 +270,58 @@ pub(super) struct ShowArgs {
 pub(super) struct HistoryArgs {
     /// The thread
     pub(super) thread: ThreadId,
-    /// Draw the branches as a tree
+    /// Also those of other branches than the one that the thread stands on
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Draw all branches as a tree
     #[arg(long)]
     pub(super) tree: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PointArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The checkpoint, by its seq as `history` lists it
+    #[arg(value_name = "SEQ")]
+    pub(super) seq: u64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SwitchArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The branch, by its number as `history --tree` lists it
+    pub(super) branch: u32,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PatchArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// [--as NODE] [--exit EXIT] [--clear FIELD]... [--FIELD VALUE]... [--input JSON]
+    #[arg(
+        value_name = "CHANGE",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(super) words: Vec<OsString>,
+}
+
+/// Which node a patch stands for; these flags stand beside those of the fields.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The patch")]
+pub(super) struct AsArgs {
+    /// The node that the change is as if of [default: the one that ran last]
+    #[arg(long = "as", value_name = "NODE")]
+    pub(super) node: Option<String>,
+    /// By which exit it is left, where it has several
+    #[arg(long, value_name = "EXIT")]
+    pub(super) exit: Option<String>,
+    /// Set this field back to its default before what is given for it
+    #[arg(long, value_name = "FIELD")]
+    pub(super) clear: Vec<String>,
 }
 
 #[derive(Debug, Args)]

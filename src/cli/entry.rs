@@ -18,8 +18,8 @@ use super::json;
 use super::shell;
 use crate::store::CheckpointStore;
 use crate::{
-    Answers, BuildError, Command, Graph, GraphView, RunError, RunId, Runner, Seq, Snapshot, State,
-    ThreadId,
+    Answers, AsNode, Branch, BuildError, Command, Graph, GraphView, Moved, ReplayReport, RunError,
+    RunId, Runner, Seq, Snapshot, State, ThreadId,
 };
 
 /// Why flags make no input.
@@ -184,7 +184,47 @@ pub(super) trait Known: Send + Sync {
         thread: &'a ThreadId,
         at: Seq,
     ) -> BoxFuture<'a, Result<Value, RunError>>;
+
+    /// Moves a thread.
+    fn travel<'a>(
+        &'a self,
+        store: Arc<dyn CheckpointStore>,
+        thread: &'a ThreadId,
+        way: Way,
+    ) -> BoxFuture<'a, Result<Moved, RunError>>;
+
+    /// Adds a flag for each field to a command.
+    fn fields(&self, command: clap::Command) -> clap::Command;
+
+    /// A patch with the flags that were given.
+    fn patch(
+        &self,
+        given: &ArgMatches,
+        clear: &[String],
+        node: AsNode,
+    ) -> Result<Patching, Failure>;
+
+    /// Merges and decides again what a thread has recorded.
+    fn replay<'a>(
+        &'a self,
+        store: Arc<dyn CheckpointStore>,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<ReplayReport, RunError>>;
 }
+
+/// Where a thread is to go.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    Fork(Seq),
+    Rewind(Seq),
+    Switch(Branch),
+}
+
+/// A patch that waits for its thread.
+pub(super) type Patching = Box<
+    dyn FnOnce(Arc<dyn CheckpointStore>, ThreadId) -> BoxFuture<'static, Result<Moved, RunError>>
+        + Send,
+>;
 
 /// Where the input of a run comes from.
 trait Inlet<S: State>: Send + Sync {
@@ -228,17 +268,27 @@ impl<S: State> Inlet<S> for Flags {
 
     fn input(&self, _: &str, given: &ArgMatches) -> Result<S::Update, Failure> {
         let mut update = S::update();
-        for (place, bytes) in self.read(given)? {
-            S::fields()[place]
-                .merge_named(&mut update, &bytes)
-                .map_err(|error| self.refused(place, &error))?;
-        }
+        merge::<S>(self, given, &mut update)?;
         Ok(update)
     }
 
     fn words_for(&self, field: &str) -> Option<String> {
         Flags::words_for(self, field)
     }
+}
+
+/// Adds what was given for the fields to an update.
+fn merge<S: State>(
+    flags: &Flags,
+    given: &ArgMatches,
+    update: &mut S::Update,
+) -> Result<(), Failure> {
+    for (place, bytes) in flags.read(given)? {
+        S::fields()[place]
+            .merge_named(update, &bytes)
+            .map_err(|error| flags.refused(place, &error))?;
+    }
+    Ok(())
 }
 
 /// What an entry is made of.
@@ -251,6 +301,11 @@ struct Held<S: State> {
 }
 
 impl<S: State> Held<S> {
+    /// A flag for each field, also where runs have flags of their own.
+    fn by_field(&self) -> Flags {
+        Flags::of::<S>(&self.view().name, &shell::taken())
+    }
+
     fn opening(&self, command: Command<S>) -> Opening {
         let (graph, result) = (self.graph.clone(), self.result);
         Box::new(move |thread, store, options| {
@@ -320,6 +375,59 @@ impl<S: State> Known for Held<S> {
     ) -> BoxFuture<'a, Result<Value, RunError>> {
         let runner = Runner::new(self.graph.clone()).shared_store(store);
         Box::pin(async move { Ok(fields(&runner.state_at(thread, at).await?)) })
+    }
+
+    fn travel<'a>(
+        &'a self,
+        store: Arc<dyn CheckpointStore>,
+        thread: &'a ThreadId,
+        way: Way,
+    ) -> BoxFuture<'a, Result<Moved, RunError>> {
+        let runner = Runner::new(self.graph.clone()).shared_store(store);
+        Box::pin(async move {
+            match way {
+                Way::Fork(seq) => runner.fork(thread, seq).await,
+                Way::Rewind(seq) => runner.rewind(thread, seq).await,
+                Way::Switch(branch) => runner.switch(thread, branch).await,
+            }
+        })
+    }
+
+    fn fields(&self, command: clap::Command) -> clap::Command {
+        self.by_field().add_to(command)
+    }
+
+    fn patch(
+        &self,
+        given: &ArgMatches,
+        clear: &[String],
+        node: AsNode,
+    ) -> Result<Patching, Failure> {
+        let mut update = S::update();
+        for name in clear {
+            let found = S::fields().iter().find(|field| field.name() == name);
+            let Some(field) = found else {
+                let known: Vec<_> = S::fields().iter().map(|field| field.name()).collect();
+                let what = format!("there is no field {name}; there are {}", known.join(", "));
+                return Err(Failure::usage(what).next(help(&self.view().name)));
+            };
+            field.clear(&mut update);
+        }
+        merge::<S>(&self.by_field(), given, &mut update)?;
+        let graph = self.graph.clone();
+        Ok(Box::new(move |store, thread| {
+            let runner = Runner::new(graph).shared_store(store);
+            Box::pin(async move { runner.patch(&thread, update, node).await })
+        }))
+    }
+
+    fn replay<'a>(
+        &'a self,
+        store: Arc<dyn CheckpointStore>,
+        thread: &'a ThreadId,
+    ) -> BoxFuture<'a, Result<ReplayReport, RunError>> {
+        let runner = Runner::new(self.graph.clone()).shared_store(store);
+        Box::pin(async move { runner.replay(thread).await })
     }
 }
 

@@ -61,7 +61,7 @@ impl From<Ended> for Exit {
 pub(super) fn stands(status: Status) -> &'static str {
     match status {
         Status::Running => "a call works on it, or died while it did",
-        Status::Paused => "it waits for an answer",
+        Status::Paused => "it waits for an answer, or to be taken up",
         Status::Parked => "it waits for a time to come",
         Status::Failed => "what had finished is kept",
         Status::Finished => "nothing is left to run",
@@ -192,6 +192,15 @@ impl From<RunError> for Failure {
             | RunError::AmbiguousAnswer { .. }
             | RunError::WrongAnswer { .. }
             | RunError::AlreadyAnswered { .. } => (Exit::Usage, "look at the open questions"),
+            RunError::Pruned { .. } => (Exit::Usage, "look at the thread's history"),
+            RunError::OtherLine { .. } | RunError::NoBranch { .. } => (
+                Exit::Usage,
+                "look at the thread's branches with history --tree",
+            ),
+            RunError::NoNode { .. } | RunError::NoExit { .. } => (
+                Exit::Usage,
+                "name a node of the graph, and one of its exits",
+            ),
             RunError::NoPause { .. } => (Exit::Usage, "name a node of the graph"),
             RunError::Superseded { .. } => (Exit::Usage, "start a run with another name"),
             RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => {

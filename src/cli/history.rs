@@ -8,6 +8,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::args::HistoryArgs;
 use super::exit::{Exit, Failure};
+use super::laid::many;
+use super::line::Line;
 use super::list::head;
 use super::out::{cut, one_line};
 use super::shell::Shell;
@@ -22,7 +24,12 @@ const NARROW: usize = 12;
 pub(super) async fn history(shell: &mut Shell, args: &HistoryArgs) -> Result<Exit, Failure> {
     let store = shell.look()?;
     let head = head(shell, &*store, &args.thread).await?;
-    let line = crate::history(&*store, &args.thread).await?;
+    let mut line = crate::history(&*store, &args.thread).await?;
+    let all = line.len();
+    if !args.all && !args.tree {
+        let own = Line::to(&line, head.seq, head.branch);
+        line.retain(|at| own.has(at.branch, at.seq));
+    }
     for at in &line {
         let counts = |nodes: &[(String, u32)]| -> Vec<_> {
             nodes
@@ -41,15 +48,22 @@ pub(super) async fn history(shell: &mut Shell, args: &HistoryArgs) -> Result<Exi
             "wrote": at.wrote,
             "next": counts(&at.next),
             "status": at.status.to_string(),
+            "patched": at.patched,
         }));
     }
     let width = width(shell);
-    let lines = match args.tree {
+    let rows = match args.tree {
         true => tree(&line, head.seq),
         false => table(&line, &head, width),
     };
-    for line in lines {
-        shell.out.say(cut(&line, width));
+    for row in rows {
+        shell.out.say(cut(&row, width));
+    }
+    if line.len() < all {
+        let others = many(all - line.len(), "checkpoint", "checkpoints");
+        let next = shell.on("history --all", &args.thread);
+        let told = format!("{others} of other branches are not listed\n  next: {next}");
+        shell.out.say(told);
     }
     Ok(Exit::Done)
 }
@@ -204,6 +218,7 @@ fn tree(line: &[Checkpoint], head: Seq) -> Vec<String> {
 fn ran(at: &Checkpoint) -> String {
     match &at.input {
         Some(run) => format!("input of run {}", one_line(run.as_str())),
+        None if at.patched => format!("patch as {}", nodes(&at.ran)),
         None => nodes(&at.ran),
     }
 }

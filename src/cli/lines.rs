@@ -55,6 +55,9 @@ impl Lines {
                 };
                 format!("{}\n{step:>4}  resumed{after}", whose(thread, run))
             }
+            EventKind::Branched { branch, at, .. } => {
+                format!("      back to checkpoint {at}, on branch {branch}")
+            }
             EventKind::TaskStarted { task, attempt } if *attempt > 1 => {
                 format!("{}  try {attempt}", at(task))
             }
@@ -269,6 +272,10 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "takeover": takeover,
             }),
         ),
+        EventKind::Branched { branch, parent, at } => (
+            "branched",
+            json!({"branch": branch.get(), "parent": parent.get(), "at": at.get()}),
+        ),
         EventKind::SuperstepStarted { step, tasks } => (
             "superstep_started",
             json!({"step": step.get(), "tasks": tasks.iter().map(task).collect::<Vec<_>>()}),
@@ -382,7 +389,7 @@ mod tests {
     use boon::{Compiler, Schemas};
 
     use super::*;
-    use crate::{Epoch, FieldUpdate, QuestionId, Seq, Step, Try};
+    use crate::{Branch, Epoch, FieldUpdate, QuestionId, Seq, Step, Try};
 
     /// A sample of the kind behind this one. A new kind does not compile until it stands here.
     fn after(kind: &EventKind) -> Option<EventKind> {
@@ -419,7 +426,12 @@ mod tests {
                 takeover: 1,
                 at_ms: 5,
             },
-            EventKind::Resumed { .. } => EventKind::SuperstepStarted {
+            EventKind::Resumed { .. } => EventKind::Branched {
+                branch: Branch::new(2),
+                parent: Branch::new(0),
+                at: Seq::new(7),
+            },
+            EventKind::Branched { .. } => EventKind::SuperstepStarted {
                 step,
                 tasks: vec![task],
             },

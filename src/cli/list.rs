@@ -68,6 +68,9 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
         if head.status == Status::Running && !in_use {
             line.push_str(", its process has died");
         }
+        if head.branch.get() > 0 {
+            line.push_str(&format!(", branch {}", head.branch));
+        }
         if which.sizes {
             let size = Size::of(&*store, thread).await?;
             (value["records"], value["bytes"]) = (json!(size.records), json!(size.bytes));

@@ -10,7 +10,7 @@ use super::list::head;
 use super::look::checkpoint;
 use super::shell::{Shell, quoted};
 use crate::dot::{Dot, Folded, Mermaid, Overlay, Svg, Timeline};
-use crate::{Event, GraphView, Point, Seq, ThreadId, events};
+use crate::{Event, GraphView, Point, Seq, ThreadId, events, events_until};
 
 /// Draws a graph, or a thread.
 pub(super) async fn dot(shell: &mut Shell, args: &DotArgs) -> Result<Exit, Failure> {
@@ -71,8 +71,10 @@ async fn run(shell: &mut Shell, args: &DotArgs, thread: &ThreadId) -> Result<Exi
     if let Some(at) = until {
         checkpoint(shell, &*store, thread, at).await?;
     }
-    let mut events = events(&*store, thread).await?;
-    events.retain(|event| until.is_none() || event.seq <= until);
+    let events = match until {
+        Some(at) => events_until(&*store, thread, at).await?,
+        None => events(&*store, thread).await?,
+    };
     let overlay = Overlay::new(view, &events);
     if !overlay.unknown().is_empty() {
         shell.out.hint(&format!(

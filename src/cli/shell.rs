@@ -16,7 +16,7 @@ use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
+use super::args::{AsArgs, Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, room};
 use super::in_use::{Shown, Sight};
@@ -24,7 +24,7 @@ use super::out::Out;
 use super::region::Above;
 use super::{
     answer, demo, diff, doctor, drive, export, follow, graph, history, import, in_use, keep, list,
-    look, new, picture, show, worker,
+    look, new, picture, show, travel, worker,
 };
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreError};
@@ -134,6 +134,11 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Events(args) => look::events(&mut shell, &args.thread).await,
             What::Diff(args) => diff::diff(&mut shell, &args).await,
             What::Dot(args) => picture::dot(&mut shell, &args).await,
+            What::Fork(args) => travel::fork(&mut shell, &args).await,
+            What::Rewind(args) => travel::rewind(&mut shell, &args).await,
+            What::Switch(args) => travel::switch(&mut shell, &args).await,
+            What::Patch(args) => travel::patch(&mut shell, args).await,
+            What::Replay(args) => travel::replay(&mut shell, &args.thread).await,
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
@@ -180,7 +185,7 @@ fn help(command: &clap::Command, program: &str, words: &[OsString]) -> String {
 /// The whole command line: ours, and under `run` a command for each graph.
 fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
     let mut command = Cli::command();
-    let ours = taken();
+    let ours = reserved(StartArgs::augment_args(Cli::command()));
     let mut graphs: Vec<clap::Command> = Vec::new();
     for entry in entries {
         let known = entry.known()?;
@@ -213,9 +218,14 @@ fn command(entries: &[Entry]) -> Result<clap::Command, Failure> {
     Ok(command)
 }
 
-/// The names of the flags that every run has.
+/// The names of the flags that every run and every patch has.
 pub(super) fn taken() -> Vec<String> {
-    let command = StartArgs::augment_args(Cli::command());
+    reserved(AsArgs::augment_args(
+        StartArgs::augment_args(Cli::command()),
+    ))
+}
+
+fn reserved(command: clap::Command) -> Vec<String> {
     let all = command.get_arguments().flat_map(names);
     all.chain(["help".to_owned()]).collect()
 }

@@ -10,6 +10,7 @@ use super::args::ShowArgs;
 use super::exit::{Exit, Failure};
 use super::in_use::meaning;
 use super::laid::{self, Layout, many};
+use super::line::Line;
 use super::list::{head, head_json};
 use super::look::checkpoint;
 use super::out::{cut, one_line};
@@ -42,16 +43,17 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     if let Some(field) = &args.field {
         return part(shell, args, &state, field);
     }
+    let all = crate::history(&*store, thread).await?;
     if let Some(at) = at {
         // A checkpoint says all of this about itself.
-        let known = crate::history(&*store, thread).await?;
-        if let Some(known) = known.into_iter().find(|known| known.seq == at) {
+        if let Some(known) = all.iter().find(|known| known.seq == at) {
             (head.seq, head.branch) = (known.seq, known.branch);
             (head.step, head.status) = (known.step.get(), known.status);
             head.updated_ms = known.at_ms;
         }
     }
-    let told = Told::read(&*store, thread, &head, at.is_some()).await?;
+    let line = Line::to(&all, head.seq, head.branch);
+    let told = Told::read(&*store, thread, &head, at.is_some(), &line).await?;
     if at.is_some() {
         head.run.clone_from(&told.run);
     }
@@ -108,8 +110,12 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     out.say(format!("thread {name} of graph {graph}{was}"));
     out.say(format!("  run     {}", one_line(&head.run)));
     out.say(format!("  status  {}{stands}", head.status));
+    let branch = match head.branch.get() {
+        0 => String::new(),
+        branch => format!(", branch {branch}"),
+    };
     out.say(format!(
-        "  at      superstep {}, checkpoint {}, {} ({})",
+        "  at      superstep {}, checkpoint {}{branch}, {} ({})",
         head.step,
         head.seq,
         date(head.updated_ms),
@@ -227,6 +233,7 @@ impl Told {
         thread: &ThreadId,
         head: &Head,
         back: bool,
+        line: &Line,
     ) -> Result<Self, Failure> {
         let mut told = Self::default();
         let mut from = Seq::new(1);
@@ -240,7 +247,9 @@ impl Told {
                 if back && stored.seq > head.seq {
                     return Ok(told);
                 }
-                told.add(stored, head);
+                if line.has(stored.branch, stored.seq) {
+                    told.add(stored, head);
+                }
             }
         }
     }

@@ -36,6 +36,8 @@ pub(super) async fn fields(
         }
     }
     let mut from = head.base;
+    // All that the position is made of stands on the branch of its base.
+    let mut branch = head.branch;
     loop {
         let page = store.records(thread, from, 256).await?;
         let Some(last) = page.last() else { break };
@@ -43,10 +45,12 @@ pub(super) async fn fields(
         for stored in &page {
             match &*stored.record {
                 Record::Base(base) if stored.seq == head.base => {
+                    branch = stored.branch;
                     fields.base(store, thread, base).await?;
                 }
                 // The base is written behind the position that it is the state of.
                 _ if stored.seq < head.base || stored.seq > head.seq => {}
+                _ if stored.branch != branch => {}
                 Record::Input(input) => {
                     fields.changes(&input.settled);
                     fields.changes(&input.update);

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::command::Answers as Given;
-use crate::ids::{QuestionId, Seq, TaskPath, ThreadId};
+use crate::ids::{Branch, QuestionId, Seq, TaskPath, ThreadId};
 use crate::node::Ask;
 use crate::state::{Codec, CodecError};
-use crate::store::{AnswerRecord, CheckpointStore, QuestionRecord, Record, StoreError};
+use crate::store::{
+    AnswerRecord, Branches, CheckpointStore, QuestionRecord, Record, StoreError, Stored,
+};
 
 /// How many records are read at once.
 const PAGE: usize = 256;
@@ -171,7 +173,7 @@ pub(crate) async fn answered(
     if answers.given.iter().all(|given| is_known(&given.id)) {
         return Ok(answers);
     }
-    let log = read(store, thread, Seq::new(1)).await?;
+    let log = read(store, thread, Seq::new(1), None).await?;
     let mut fresh = Vec::new();
     for given in answers.given {
         let id = given.id.as_ref().filter(|id| open.find(id).is_none());
@@ -194,21 +196,43 @@ pub(crate) async fn answered(
     Ok(answers)
 }
 
-/// The questions and answers of a log from a seq on.
+/// The questions and answers of the head's line from a seq on, or those of one branch.
 pub(crate) async fn read(
     store: &dyn CheckpointStore,
     thread: &ThreadId,
     mut from: Seq,
+    only: Option<Branch>,
 ) -> Result<Asked, StoreError> {
-    let mut asked = Asked::default();
+    let mut found: Vec<Stored> = Vec::new();
+    let mut branches = Branches::default();
+    let mut end = None;
     loop {
         let page = store.records(thread, from, PAGE).await?;
-        let Some(last) = page.last() else {
-            return Ok(asked);
-        };
+        let Some(last) = page.last() else { break };
         from = last.seq.next();
-        for stored in &page {
-            asked.push(stored.seq.get(), &stored.record);
+        // Who writes writes on the head's branch.
+        end = Some((last.branch, last.seq));
+        for stored in page {
+            branches.see(&stored);
+            if let Record::Question(_) | Record::Answer(_) = &*stored.record {
+                found.push(stored);
+            }
         }
     }
+    let mut asked = Asked::default();
+    if let Some((branch, last)) = end {
+        let line = branches.line(branch, last);
+        for Stored {
+            seq,
+            branch,
+            record,
+            ..
+        } in &found
+        {
+            if only.map_or_else(|| line.has(*branch, *seq), |only| only == *branch) {
+                asked.push(seq.get(), record);
+            }
+        }
+    }
+    Ok(asked)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ids::{NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
+use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::node::{ErrorClass, NodeError};
 use crate::state::{CodecError, ReduceFault};
 use crate::store::{Status, StoreError};
@@ -148,6 +148,52 @@ pub enum RunError {
         /// What was asked for.
         seq: Seq,
     },
+    /// The checkpoint, or what it is read from, was dropped by a prune.
+    Pruned {
+        /// The thread.
+        thread: ThreadId,
+        /// What was asked for.
+        seq: Seq,
+    },
+    /// A thread was to be rewound to a checkpoint that did not lead to where it stands.
+    OtherLine {
+        /// The thread.
+        thread: ThreadId,
+        /// The checkpoint.
+        seq: Seq,
+        /// Its branch.
+        branch: Branch,
+        /// The branch that the thread stands on.
+        head: Branch,
+    },
+    /// There is no such branch.
+    NoBranch {
+        /// The thread.
+        thread: ThreadId,
+        /// What was asked for.
+        branch: Branch,
+        /// The branches that it has.
+        known: Vec<Branch>,
+    },
+    /// A patch was to stand for a node that the graph does not have. Nothing was stored.
+    NoNode {
+        /// The graph.
+        graph: String,
+        /// What was named.
+        node: String,
+        /// The names that the graph has.
+        known: Vec<NodeName>,
+    },
+    /// A patch does not say by which exit its node is left, or names one that the node does not
+    /// have. Nothing was stored.
+    NoExit {
+        /// The node.
+        node: NodeName,
+        /// What was named; none where nothing was.
+        exit: Option<String>,
+        /// The exits that the node has.
+        exits: Vec<&'static str>,
+    },
     /// The first input of a thread lacks a required field.
     MissingInput {
         /// The field.
@@ -246,6 +292,11 @@ impl RunError {
             RunError::NoPause { .. } => "no_pause",
             RunError::NotFound { .. } => "not_found",
             RunError::NoCheckpoint { .. } => "no_checkpoint",
+            RunError::Pruned { .. } => "pruned",
+            RunError::OtherLine { .. } => "other_line",
+            RunError::NoBranch { .. } => "no_branch",
+            RunError::NoNode { .. } => "no_node",
+            RunError::NoExit { .. } => "no_exit",
             RunError::MissingInput { .. } => "missing_input",
             RunError::OtherGraph { .. } => "other_graph",
             RunError::SchemaMismatch { .. } => "schema_mismatch",
@@ -390,6 +441,46 @@ impl fmt::Display for RunError {
                     f,
                     "thread {thread} has no checkpoint {seq}: its history lists those it has"
                 )
+            }
+            RunError::Pruned { thread, seq } => write!(
+                f,
+                "checkpoint {seq} of thread {thread} was pruned: its history lists those that are left"
+            ),
+            RunError::OtherLine {
+                thread,
+                seq,
+                branch,
+                head,
+            } => write!(
+                f,
+                "checkpoint {seq} of thread {thread} is on branch {branch} and did not lead to where the thread stands, on branch {head}: fork it there, or switch to branch {branch} first"
+            ),
+            RunError::NoBranch {
+                thread,
+                branch,
+                known,
+            } => {
+                let known: Vec<_> = known.iter().map(Branch::to_string).collect();
+                let known = known.join(", ");
+                write!(f, "thread {thread} has no branch {branch}; it has {known}")
+            }
+            RunError::NoNode { graph, node, known } => {
+                let known: Vec<_> = known.iter().map(|name| format!("\"{name}\"")).collect();
+                write!(
+                    f,
+                    "a patch was to stand for node \"{node}\", which graph \"{graph}\" does not have; it has {}",
+                    known.join(", ")
+                )
+            }
+            RunError::NoExit { node, exit, exits } => {
+                match exit {
+                    Some(exit) => write!(f, "node \"{node}\" has no exit \"{exit}\"")?,
+                    None => write!(f, "by which exit is node \"{node}\" left?")?,
+                }
+                match exits.as_slice() {
+                    [] => f.write_str("; it has one way out, which needs no name"),
+                    exits => write!(f, "; it has {}", exits.join(", ")),
+                }
             }
             RunError::MissingInput { field } => {
                 write!(

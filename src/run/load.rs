@@ -29,8 +29,9 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) segments: Segments,
     /// How many inputs and commits lie behind the newest base.
     pub(crate) since_base: u32,
-    /// Whether the program's schema is another one than the stored.
-    pub(crate) schema_changed: bool,
+    /// Whether what is written next begins anew, with a schema and a base: the program's schema is
+    /// another one than the stored, or the head's branch has no position of its own yet.
+    pub(crate) fresh: bool,
     /// The seqs of the outcomes in `position.recorded`, in the same order.
     pub(crate) recorded_seqs: Vec<u64>,
     /// How often the open superstep was taken over after a crash.
@@ -72,7 +73,10 @@ impl Memory {
     }
 }
 
-/// Reads the position at `at`, a checkpoint on the way to the head.
+/// Reads the position at `at`: the head, or any checkpoint of any branch.
+///
+/// A branch begins with a schema and a base of its own, so what a position needs is all on its own
+/// branch; records of others between are passed over.
 pub(crate) async fn load<S: State>(
     store: &dyn CheckpointStore,
     graph: &Compiled<S>,
@@ -80,14 +84,12 @@ pub(crate) async fn load<S: State>(
     head: &Head,
     at: Seq,
 ) -> Result<Loaded<S>, RunError> {
-    if head.graph != graph.view.name {
-        return Err(RunError::OtherGraph {
-            thread: thread.clone(),
-            stored: head.graph.clone(),
-            graph: graph.view.name.clone(),
-        });
-    }
-    let (base_at, older_schema) = find_base(store, thread, head, at).await?;
+    check_graph(graph, thread, head)?;
+    let is_head = at == head.seq;
+    let (base_at, older_schema) = match is_head {
+        true => (head.base, None),
+        false => find_base(store, thread, head, at).await?,
+    };
     let schema = match older_schema {
         Some(schema) => schema,
         None => schema_at(store, thread, head.schema).await?,
@@ -100,9 +102,12 @@ pub(crate) async fn load<S: State>(
         outcomes: HashMap::new(),
     };
     let first = store.records(thread, base_at, 1).await?;
-    let Some(Record::Base(base)) = first.first().map(|stored| &*stored.record) else {
+    let Some((branch, Record::Base(base))) =
+        first.first().map(|stored| (stored.branch, &*stored.record))
+    else {
         return Err(reader.corrupt(base_at, "no base where the head row says one is"));
     };
+    let other_branch = is_head && branch != head.branch;
     let replays = Seq::new(base.at) != at;
     let (schema_changed, reducers) = reader.compare(&schema, replays)?;
     let mut state = reader.base(base, &reducers).await?;
@@ -116,7 +121,18 @@ pub(crate) async fn load<S: State>(
     let mut noted: Vec<Arc<Record>> = Vec::new();
     loop {
         let page = store.records(thread, from, PAGE).await?;
-        for Stored { seq, record, .. } in &page {
+        for stored in &page {
+            let Stored { seq, record, .. } = stored;
+            let own = match *seq <= at {
+                true => branch,
+                false => head.branch,
+            };
+            if stored.branch != own {
+                // They count all the same: each of them is read again by the next load.
+                let passed = matches!(**record, Record::Input(_) | Record::Commit(_));
+                since_base += u32::from(passed);
+                continue;
+            }
             let replay = seq.get() > base.at && *seq <= at;
             if seq.get() > base.at {
                 touch::<S>(&mut segments, record);
@@ -162,7 +178,7 @@ pub(crate) async fn load<S: State>(
         }
         match page.last() {
             // An older checkpoint has no open superstep: what follows it belongs to its successor.
-            Some(last) if page.len() == PAGE && (last.seq < at || at == head.seq) => {
+            Some(last) if page.len() == PAGE && (last.seq < at || is_head) => {
                 from = last.seq.next();
             }
             _ => break,
@@ -177,7 +193,7 @@ pub(crate) async fn load<S: State>(
     let frontier = reader.frontier(&frontier)?;
     let mut recorded = Vec::new();
     let mut recorded_seqs = Vec::new();
-    if at == head.seq {
+    if is_head {
         for (seq, record) in &open {
             let Record::Outcome(outcome) = &**record else {
                 continue;
@@ -211,7 +227,7 @@ pub(crate) async fn load<S: State>(
     };
     let mut memory = Memory::default();
     let mut questions = Questions::default();
-    if at == head.seq {
+    if is_head {
         questions = asked.questions(place);
         noted.iter().for_each(|record| memory.add(record, &place));
     }
@@ -226,7 +242,7 @@ pub(crate) async fn load<S: State>(
         position,
         segments,
         since_base,
-        schema_changed,
+        fresh: schema_changed || other_branch,
         recorded_seqs,
         takeovers,
         questions,
@@ -234,53 +250,77 @@ pub(crate) async fn load<S: State>(
     })
 }
 
-/// The newest base at or before a checkpoint; for an older one also the schema it was written
-/// with, where that is not the head's.
+/// Refuses a thread of another graph.
+pub(crate) fn check_graph<S: State>(
+    graph: &Compiled<S>,
+    thread: &ThreadId,
+    head: &Head,
+) -> Result<(), RunError> {
+    match head.graph == graph.view.name {
+        true => Ok(()),
+        false => Err(RunError::OtherGraph {
+            thread: thread.clone(),
+            stored: head.graph.clone(),
+            graph: graph.view.name.clone(),
+        }),
+    }
+}
+
+/// The newest base at or before a checkpoint that is not the head, on its branch; and the schema it
+/// was written with, where that is not the head's.
 async fn find_base(
     store: &dyn CheckpointStore,
     thread: &ThreadId,
     head: &Head,
     at: Seq,
 ) -> Result<(Seq, Option<SchemaRecord>), RunError> {
+    let no_checkpoint = || RunError::NoCheckpoint {
+        thread: thread.clone(),
+        seq: at,
+    };
+    let position = store.records(thread, at, 1).await?;
+    let branch = match position.first().map(|stored| (stored, &*stored.record)) {
+        Some((stored, Record::Input(_) | Record::Commit(_))) if stored.seq == at => stored.branch,
+        _ => return Err(no_checkpoint()),
+    };
     // The base of a checkpoint is the record behind it.
     if head.base.get() <= at.get() + 1 {
-        return Ok((head.base, None));
+        let base = store.records(thread, head.base, 1).await?;
+        if base.first().is_some_and(|base| base.branch == branch) {
+            return Ok((head.base, None));
+        }
     }
     let mut base = None;
-    let mut schema = None;
     let mut end = at.get() + 2;
-    while base.is_none() || schema.is_none() {
-        let from = end.saturating_sub(PAGE as u64).max(1);
-        let page = store
+    let mut size = PAGE as u64;
+    loop {
+        let from = end.saturating_sub(size).max(1);
+        let mut page = store
             .records(thread, Seq::new(from), (end - from) as usize)
             .await?;
-        for stored in page.iter().rev() {
-            match &*stored.record {
-                Record::Base(found) if base.is_none() && found.at <= at.get() => {
-                    base = Some(stored.seq);
-                }
-                Record::Schema(found) if base.is_some() && schema.is_none() => {
-                    schema = Some(found.clone());
-                }
+        page.retain(|stored| stored.seq.get() < end);
+        for stored in page.iter().rev().filter(|stored| stored.branch == branch) {
+            match (&*stored.record, base) {
+                (Record::Base(found), None) if found.at <= at.get() => base = Some(stored.seq),
+                (Record::Schema(found), Some(base)) => return Ok((base, Some(found.clone()))),
                 _ => {}
             }
         }
         // The head's schema is the newest: where it is older than the base, it is the base's too.
-        if let Some(base) = base.filter(|base| head.schema <= *base) {
+        if let Some(base) = base
+            && branch == head.branch
+            && head.schema <= base
+        {
             return Ok((base, None));
         }
-        // What lies before was pruned, or there is nothing before.
-        if from == 1 || page.len() < (end - from) as usize {
-            break;
+        if from == 1 {
+            return Err(no_checkpoint());
+        }
+        // Where a prune has dropped much, there is little to read.
+        if page.is_empty() {
+            size = size.saturating_mul(2);
         }
         end = from;
-    }
-    match base {
-        Some(base) => Ok((base, schema)),
-        None => Err(RunError::NoCheckpoint {
-            thread: thread.clone(),
-            seq: at,
-        }),
     }
 }
 

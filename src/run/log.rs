@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    AnswerRecord, BaseRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
-    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
-    StoreError, StoredBase, StoredChange, Take, Write,
+    AnswerRecord, BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head,
+    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -34,6 +34,8 @@ pub(crate) struct Log<S: State> {
     base_every: u32,
     /// Whether the next boundary must write the schema and a base.
     fresh: bool,
+    /// The branch that the next write begins, and the head that it is begun from.
+    begins: Option<(BranchRecord, Seq)>,
     row: Option<(RunId, RunRow)>,
 }
 
@@ -69,6 +71,7 @@ impl<S: State> Log<S> {
             since_base: 0,
             base_every,
             fresh: true,
+            begins: None,
             row: None,
         })
     }
@@ -83,6 +86,11 @@ impl<S: State> Log<S> {
 
     pub(crate) fn seq(&self) -> Option<Seq> {
         self.head.as_ref().map(|head| head.seq)
+    }
+
+    /// The seq that the next record gets.
+    pub(crate) fn next(&self) -> Seq {
+        self.next
     }
 
     /// Reads the position at the head.
@@ -109,7 +117,7 @@ impl<S: State> Log<S> {
         }
         self.segments = std::mem::take(&mut loaded.segments);
         self.since_base = loaded.since_base;
-        self.fresh = loaded.schema_changed;
+        self.fresh = loaded.fresh;
         Ok(Some(loaded))
     }
 
@@ -177,7 +185,10 @@ impl<S: State> Log<S> {
     ) -> Result<Seq, Written> {
         let mut records = Vec::with_capacity(3);
         let mut schema = self.head.as_ref().map_or(self.next, |head| head.schema);
-        let mut seq = self.next;
+        let mut seq = match self.begins {
+            Some(_) => self.next.next(),
+            None => self.next,
+        };
         if self.fresh {
             schema = seq;
             records.push(Record::Schema(load::schema(self.graph.tables())));
@@ -221,6 +232,33 @@ impl<S: State> Log<S> {
         self.append(records, segments, head, row).await?;
         self.fresh = false;
         Ok(seq)
+    }
+
+    /// Has the next write begin a branch, which stands as this head says.
+    pub(crate) fn begin(&mut self, branch: BranchRecord, head: Head) {
+        self.begins = Some((branch, self.seq().unwrap_or_default()));
+        self.head = Some(head);
+        self.fresh = true;
+    }
+
+    /// Writes a branch that was begun, and nothing else yet.
+    pub(crate) async fn fork(&mut self) -> Result<(), StoreError> {
+        let Some(head) = self.head.clone() else {
+            return Ok(());
+        };
+        let row = self.end_of_run(&head);
+        self.append(Vec::new(), Vec::new(), head, row).await
+    }
+
+    /// Moves the head to that of another branch, with the record that says how it stands.
+    pub(crate) async fn switch(
+        &mut self,
+        stopped: StoppedRecord,
+        head: Head,
+    ) -> Result<(), StoreError> {
+        let row = self.end_of_run(&head);
+        let records = vec![Record::Stopped(stopped)];
+        self.append(records, Vec::new(), head, row).await
     }
 
     /// Writes ends of tasks of the open superstep. Returns the seq of the first.
@@ -329,17 +367,22 @@ impl<S: State> Log<S> {
 
     async fn append(
         &mut self,
-        records: Vec<Record>,
+        mut records: Vec<Record>,
         segments: Vec<([u8; 16], Vec<u8>)>,
         head: Head,
         run: Option<(RunId, RunRow)>,
     ) -> Result<(), StoreError> {
+        let mut expected = self.seq().unwrap_or_default();
+        if let Some((branch, from)) = self.begins.take() {
+            records.insert(0, Record::Branch(branch));
+            expected = from;
+        }
         let count = records.len() as u64;
         let write = Write {
             thread: self.thread.clone(),
             epoch: self.claim.epoch,
-            branch: self.branch(),
-            expected: self.seq().unwrap_or_default(),
+            branch: head.branch,
+            expected,
             first: self.next,
             records,
             segments,

@@ -1,11 +1,9 @@
 //! Looking back: what the records of a thread say, for people and for pictures.
 
-use std::collections::BTreeMap;
-
 use super::{OpenQuestion, ask, record};
 use crate::event::{ErrorText, Event, EventKind};
 use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
-use crate::store::{CheckpointStore, OutcomeRef, Record, Status, StoreError, Stored};
+use crate::store::{Branches, CheckpointStore, OutcomeRef, Record, Status, StoreError, Stored};
 
 /// How many records are read at once.
 const PAGE: usize = 256;
@@ -35,9 +33,13 @@ pub struct Checkpoint {
     pub next: Vec<(String, u32)>,
     /// How the thread stood then.
     pub status: Status,
+    /// Whether it was written by [`Runner::patch`](crate::Runner::patch): no node ran.
+    pub patched: bool,
 }
 
 /// The events of a thread, as its records tell them: what a listener heard, less what is live only.
+/// They are those of one line, from the first input to where the thread stands; what happened on
+/// other branches is left out.
 ///
 /// # Errors
 /// [`StoreError`] as reading the records gives it.
@@ -48,13 +50,33 @@ pub async fn events(
     EventReader::new(thread.clone()).poll(store).await
 }
 
+/// The events of a line of a thread that leads to a checkpoint or any other record.
+///
+/// # Errors
+/// [`StoreError`] as reading the records gives it.
+pub async fn events_until(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    seq: Seq,
+) -> Result<Vec<Event>, StoreError> {
+    let mut reader = EventReader::new(thread.clone());
+    reader.until = Some(seq);
+    reader.poll(store).await
+}
+
 /// The events of a thread as they come: each poll reads only what was written since the last one.
+///
+/// The first poll tells the line that leads to where the thread stands. What comes later is told as
+/// it comes, also when the thread goes to another branch ([`EventKind::Branched`]).
 #[derive(Debug, Clone)]
 pub struct EventReader {
     thread: ThreadId,
-    /// The run of the records that come.
-    run: Option<RunId>,
     next: Seq,
+    /// The last record to tell, where it is not the last there is.
+    until: Option<Seq>,
+    branches: Branches,
+    /// The inputs so far, with their runs.
+    inputs: Vec<(Seq, Branch, RunId)>,
     /// The questions so far, by their records.
     asked: Vec<(u64, QuestionId)>,
 }
@@ -64,8 +86,10 @@ impl EventReader {
     pub fn new(thread: ThreadId) -> Self {
         Self {
             thread,
-            run: None,
             next: Seq::new(1),
+            until: None,
+            branches: Branches::default(),
+            inputs: Vec::new(),
             asked: Vec::new(),
         }
     }
@@ -76,20 +100,42 @@ impl EventReader {
     /// [`StoreError`] as reading the records gives it.
     pub async fn poll(&mut self, store: &dyn CheckpointStore) -> Result<Vec<Event>, StoreError> {
         let mut reader = self.clone();
-        let mut events = Vec::new();
+        let is_first = reader.next == Seq::new(1);
+        let mut read: Vec<Stored> = Vec::new();
+        let until = self.until.unwrap_or(Seq::new(u64::MAX));
         loop {
-            let page = store.records(&reader.thread, reader.next, PAGE).await?;
+            let mut page = store.records(&reader.thread, reader.next, PAGE).await?;
+            page.retain(|stored| stored.seq <= until);
             let Some(last) = page.last() else { break };
             reader.next = last.seq.next();
-            page.iter()
-                .for_each(|stored| reader.tell(stored, &mut events));
+            page.iter().for_each(|stored| reader.branches.see(stored));
+            read.append(&mut page);
+        }
+        let mut events = Vec::new();
+        // Who writes writes on the head's branch, so the last record is of it.
+        if let Some(last) = read.last() {
+            let line = reader.branches.line(last.branch, last.seq);
+            for stored in &read {
+                if !is_first || line.has(stored.branch, stored.seq) {
+                    reader.tell(stored, &mut events);
+                }
+            }
         }
         *self = reader;
         Ok(events)
     }
 
+    /// The run that a record belongs to.
+    fn run(&self, stored: &Stored) -> Option<RunId> {
+        let line = self.branches.line(stored.branch, stored.seq);
+        let of_line = |(seq, branch, _): &&(Seq, Branch, RunId)| line.has(*branch, *seq);
+        let input = self.inputs.iter().rfind(of_line);
+        input.map(|(_, _, run)| run.clone())
+    }
+
     /// The events of one record.
     fn tell(&mut self, stored: &Stored, events: &mut Vec<Event>) {
+        let seq = stored.seq;
         let mut add = |kind| {
             events.push(Event {
                 epoch: stored.epoch,
@@ -102,7 +148,7 @@ impl EventReader {
                 let Ok(id) = RunId::new(&input.run) else {
                     return;
                 };
-                self.run = Some(id.clone());
+                self.inputs.push((seq, stored.branch, id.clone()));
                 add(record::started(
                     self.thread.clone(),
                     id,
@@ -113,7 +159,7 @@ impl EventReader {
                 end(&mut add, input.step, input.status, input.at_ms, None);
             }
             Record::Started(started) => {
-                let Some(run) = self.run.clone() else { return };
+                let Some(run) = self.run(stored) else { return };
                 add(EventKind::Resumed {
                     thread: self.thread.clone(),
                     run,
@@ -122,6 +168,11 @@ impl EventReader {
                     takeover: started.takeover,
                 });
             }
+            Record::Branch(begun) => add(EventKind::Branched {
+                branch: Branch::new(begun.branch),
+                parent: Branch::new(begun.parent),
+                at: Seq::new(begun.at),
+            }),
             Record::Outcome(outcome) => add(record::task_finished(outcome)),
             Record::Commit(commit) => {
                 for outcome in &commit.outcomes {
@@ -230,7 +281,10 @@ pub async fn questions(
     thread: &ThreadId,
 ) -> Result<Vec<OpenQuestion>, StoreError> {
     match store.head(thread).await? {
-        Some(head) => Ok(ask::read(store, thread, head.seq).await?.open()),
+        Some(head) => {
+            let asked = ask::read(store, thread, head.seq, Some(head.branch)).await?;
+            Ok(asked.open())
+        }
         None => Ok(Vec::new()),
     }
 }
@@ -244,19 +298,19 @@ pub async fn history(
     thread: &ThreadId,
 ) -> Result<Vec<Checkpoint>, StoreError> {
     let mut checkpoints = Vec::new();
-    let mut branches = BTreeMap::new();
+    let mut branches = Branches::default();
     let mut outcomes: Vec<Stored> = Vec::new();
+    // Where the last branch begins.
+    let mut begun = Seq::default();
     for stored in all(store, thread).await? {
         let Stored { seq, branch, .. } = stored;
-        let parent = before(&checkpoints, &branches, branch);
+        let parent = before(&checkpoints, &branches, branch, seq);
+        branches.see(&stored);
         match &*stored.record {
             Record::Outcome(_) => outcomes.push(stored),
-            Record::Branch(begun) => {
-                let leaves = (Branch::new(begun.parent), Seq::new(begun.at));
-                branches.insert(Branch::new(begun.branch), leaves);
-            }
+            Record::Branch(_) => begun = seq,
             Record::Input(input) => {
-                outcomes.clear();
+                outcomes.retain(|other| other.branch != branch);
                 checkpoints.push(Checkpoint {
                     seq,
                     parent,
@@ -268,6 +322,7 @@ pub async fn history(
                     wrote: each_once(input.update.iter().map(|change| change.field.as_str())),
                     next: counted(input.frontier.iter().map(|task| task.node.as_str())),
                     status: input.status,
+                    patched: false,
                 });
             }
             Record::Commit(commit) => {
@@ -299,8 +354,10 @@ pub async fn history(
                     wrote: each_once(changes.map(|change| change.field.as_str())),
                     next: counted(commit.frontier.iter().map(|task| task.node.as_str())),
                     status: commit.status,
+                    // A run would have said first that it takes the thread up.
+                    patched: seq == begun.next().next(),
                 });
-                outcomes.clear();
+                outcomes.retain(|other| other.branch != branch);
             }
             _ => {}
         }
@@ -311,21 +368,18 @@ pub async fn history(
 /// The newest checkpoint of a branch, or the one where it leaves another branch.
 fn before(
     checkpoints: &[Checkpoint],
-    branches: &BTreeMap<Branch, (Branch, Seq)>,
+    branches: &Branches,
     branch: Branch,
+    seq: Seq,
 ) -> Option<Seq> {
-    let (mut branch, mut last) = (branch, Seq::new(u64::MAX));
-    // One turn a branch: no damaged record sends it round for ever.
-    for _ in 0..=branches.len() {
-        let found = checkpoints.iter().rev();
-        let mut found = found.filter(|at| at.branch == branch && at.seq <= last);
-        if let Some(at) = found.next() {
-            return Some(at.seq);
-        }
-        let (parent, at) = branches.get(&branch)?;
-        (branch, last) = (*parent, last.min(*at));
-    }
-    None
+    branches
+        .line(branch, seq)
+        .parts()
+        .find_map(|(branch, until)| {
+            let found = checkpoints.iter().rev();
+            let mut found = found.filter(|at| at.branch == branch && at.seq <= until);
+            found.next().map(|at| at.seq)
+        })
 }
 
 /// All records of a thread that are still there, in order.

@@ -433,7 +433,9 @@ impl<S: State> Run<S> {
             if let Some(task) = self.task_at(place) {
                 self.shared.port.recall.put_timer(task, &key, due_ms);
             }
-            if due_ms > now {
+            // One that has ended has waited enough.
+            let ended = self.recorded.iter().any(|(ended, _)| *ended == place);
+            if due_ms > now && !ended {
                 self.parked.push((place, due_ms));
             }
         }

@@ -197,7 +197,7 @@ impl<S: State> Reader<'_, S> {
         self.values(state, &commit.values)
     }
 
-    fn recorded(&self, at: u64, by: Seq) -> Result<&OutcomeRecord, RunError> {
+    pub(super) fn recorded(&self, at: u64, by: Seq) -> Result<&OutcomeRecord, RunError> {
         match self.outcomes.get(&at).map(|record| &**record) {
             Some(Record::Outcome(outcome)) => Ok(outcome),
             _ => Err(self.corrupt(
@@ -225,7 +225,7 @@ impl<S: State> Reader<'_, S> {
         })
     }
 
-    fn values(&self, state: &mut S, values: &[StoredValue]) -> Result<(), RunError> {
+    pub(super) fn values(&self, state: &mut S, values: &[StoredValue]) -> Result<(), RunError> {
         for value in values {
             if let Some(field) = S::fields().iter().find(|field| field.name() == value.field) {
                 field.decode_value(state, &value.bytes).map_err(|why| {

@@ -59,9 +59,9 @@ use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
 /// # Ok(()) }
 /// ```
 pub struct Runner<S: State> {
-    graph: Graph<S>,
-    store: Option<Arc<dyn CheckpointStore>>,
-    options: Arc<RunOptions>,
+    pub(super) graph: Graph<S>,
+    pub(super) store: Option<Arc<dyn CheckpointStore>>,
+    pub(super) options: Arc<RunOptions>,
     layers: Layers,
 }
 
@@ -163,19 +163,13 @@ impl<S: State> Runner<S> {
         self.enter(thread, command, None).await
     }
 
-    /// The state at a checkpoint: an input or a commit, by its seq.
+    /// The state at a checkpoint of any branch: an input or a commit, by its seq.
     ///
     /// # Errors
     /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
-        if seq > head.seq {
-            return Err(RunError::NoCheckpoint {
-                thread: thread.clone(),
-                seq,
-            });
-        }
         let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
         Ok(Snapshot::shared(loaded.position.state))
     }
@@ -549,7 +543,7 @@ fn has_timer() -> bool {
     catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
-fn not_found(thread: &ThreadId) -> RunError {
+pub(super) fn not_found(thread: &ThreadId) -> RunError {
     RunError::NotFound {
         thread: thread.clone(),
     }

@@ -69,6 +69,8 @@ pub trait AnyField<S: State>: fmt::Debug + Send + Sync + sealed::Sealed {
     /// # Errors
     /// [`CodecError`] if the bytes do not decode to what the reducer is given.
     fn merge_named(&self, update: &mut S::Update, bytes: &[u8]) -> Result<(), CodecError>;
+    /// Has the update set the field back to its default.
+    fn clear(&self, update: &mut S::Update);
     /// Whether the update changes the field.
     fn written(&self, update: &S::Update) -> bool;
     /// The change as bytes; none if there is none.
@@ -177,6 +179,10 @@ where
     fn merge_named(&self, update: &mut S::Update, bytes: &[u8]) -> Result<(), CodecError> {
         self.merge(update, Codec::MessagePack.decode(bytes)?);
         Ok(())
+    }
+
+    fn clear(&self, update: &mut S::Update) {
+        Field::clear(self, update);
     }
 
     fn written(&self, update: &S::Update) -> bool {

@@ -21,6 +21,8 @@ use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 /// - **One writer.** [`claim`](Self::claim) raises the thread's epoch. A write that names an older
 ///   epoch is [`StoreError::Fenced`], a write that expects another end of the log or another head
 ///   is [`StoreError::Conflict`]; both change nothing.
+/// - **Branches.** A write that begins with a [`Record::Branch`] may move the head back to an older
+///   input or commit. All that was written before stays as it is, and can be read as before.
 /// - **Order.** What is read comes in `seq` order. Nothing depends on a clock or on the text of ids.
 /// - **Isolation.** Threads do not see each other, whatever their names.
 /// - **Honesty.** Damaged bytes are [`StoreError::Corrupt`], never a partial or defaulted record.
@@ -143,6 +145,8 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// Drops the records before the position of the newest base, and the segments that nothing
     /// refers to any more. The head, an open superstep, the runs, and older records that a kept one
     /// needs (the schema, the run's input, outcomes) stay; older checkpoints can no longer be read.
+    /// Of a log with branches this is done branch by branch, so that the newest position of each
+    /// can be read.
     ///
     /// # Errors
     /// [`StoreError::Busy`] while a call holds it.
@@ -194,7 +198,8 @@ pub struct Head {
     pub run: String,
     /// The current branch.
     pub branch: Branch,
-    /// The input or commit that is the current position.
+    /// The input or commit that is the current position; on a branch that was just begun, one of
+    /// another branch.
     pub seq: Seq,
     /// How many supersteps the branch has closed.
     pub step: u64,
@@ -217,7 +222,8 @@ pub struct Write {
     pub thread: ThreadId,
     /// The writer's epoch.
     pub epoch: Epoch,
-    /// The branch that the records belong to.
+    /// The branch that the records belong to, and the head afterwards. A new one is begun by a
+    /// [`Record::Branch`], the first of the records.
     pub branch: Branch,
     /// The head as the writer knows it; [`Seq::new(0)`](Seq::new) for a new thread.
     pub expected: Seq,

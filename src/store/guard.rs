@@ -93,6 +93,21 @@ pub(crate) fn sound(write: &Write) -> Result<(), StoreError> {
     if head.base >= next || head.schema >= next {
         return refuse("its head names a base or a schema that is not in the log");
     }
+    if head.branch != write.branch {
+        return refuse("its head is on another branch than its records");
+    }
+    let (begins, more) = write.records.split_at(1);
+    if more
+        .iter()
+        .any(|record| matches!(record, Record::Branch(_)))
+    {
+        return refuse("a branch is begun by the first record of a write, and by no other");
+    }
+    if let [Record::Branch(begun)] = begins
+        && (begun.branch != write.branch.get() || begun.at == 0 || begun.at >= write.first.get())
+    {
+        return refuse("it begins another branch than its own, or where there is no record yet");
+    }
     if head.seq >= write.first {
         let place = (head.seq.get() - write.first.get()) as usize;
         if !matches!(write.records[place], Record::Input(_) | Record::Commit(_)) {

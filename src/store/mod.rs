@@ -5,6 +5,7 @@
 
 mod archive;
 mod base64;
+mod branches;
 mod bytes;
 mod check;
 #[cfg(feature = "conformance")]
@@ -31,6 +32,7 @@ pub use self::sled::{SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};
+pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 pub use finding::{Finding, Severity, Spot};

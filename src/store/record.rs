@@ -38,7 +38,7 @@ pub enum Record {
     Compensation(CompensationRecord),
     /// Reserved: the position of a subgraph inside an open superstep.
     Inner(InnerRecord),
-    /// Reserved: a branch was begun.
+    /// A branch was begun: the head went to an earlier position.
     Branch(BranchRecord),
 }
 
@@ -457,13 +457,13 @@ pub struct InnerRecord {
     pub record: Vec<u8>,
 }
 
-/// Reserved: a branch.
+/// A branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchRecord {
     /// The new branch's number.
     pub branch: u32,
-    /// The branch it leaves.
+    /// The branch it leaves: that of the position `at`.
     pub parent: u32,
-    /// The last seq that both share.
+    /// The position from which it goes on, which is the last record that both share.
     pub at: u64,
 }

@@ -6,25 +6,27 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use super::branches::Tree;
 use super::contract::{Head, Stored};
 use super::record::{BaseValue, OutcomeRef, Record};
+use crate::ids::{Branch, Seq};
 
 /// Looks at a log, record by record, and then says what to keep.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    base: u64,
-    run: String,
-    schema: u64,
-    /// The position that the newest base is the state of.
-    floor: Option<u64>,
-    branched: bool,
-    input: Option<u64>,
+    head: Head,
+    tree: Tree,
+    /// Every record, with its branch.
+    records: Vec<(u64, Branch)>,
     schemas: Vec<u64>,
+    /// Of each base the position that it is the state of, and its segments.
+    bases: BTreeMap<u64, (u64, Vec<[u8; 16]>)>,
     /// Which older records a record needs.
     needs: BTreeMap<u64, Vec<u64>>,
     /// Records without an end: open questions, compensations.
     pending: BTreeSet<u64>,
-    segments: Vec<(u64, Vec<[u8; 16]>)>,
+    /// Where branches begin.
+    begun: Vec<u64>,
 }
 
 /// What stays of a log.
@@ -42,29 +44,25 @@ impl Survey {
     /// Begins with how the thread stands.
     pub(crate) fn new(head: &Head) -> Self {
         Self {
-            base: head.base.get(),
-            run: head.run.clone(),
-            schema: head.schema.get(),
-            floor: None,
-            branched: head.branch.get() != 0,
-            input: None,
+            head: head.clone(),
+            tree: Tree::default(),
+            records: Vec::new(),
             schemas: Vec::new(),
+            bases: BTreeMap::new(),
             needs: BTreeMap::new(),
             pending: BTreeSet::new(),
-            segments: Vec::new(),
+            begun: Vec::new(),
         }
     }
 
     /// Looks at the next record.
     pub(crate) fn see(&mut self, stored: &Stored) {
         let seq = stored.seq.get();
-        self.branched |= stored.branch.get() != 0;
+        self.tree.see(stored);
+        self.records.push((seq, stored.branch));
         match &*stored.record {
             Record::Schema(_) => self.schemas.push(seq),
             Record::Input(input) => {
-                if input.run == self.run {
-                    self.input = Some(seq);
-                }
                 self.needs.insert(seq, input.closed.clone());
             }
             Record::Commit(commit) => {
@@ -76,15 +74,12 @@ impl Survey {
                 self.needs.insert(seq, needs);
             }
             Record::Base(base) => {
-                if seq == self.base {
-                    self.floor = Some(base.at);
-                }
                 let sealed = base.fields.iter().flat_map(|field| match &field.value {
                     BaseValue::Whole(_) => &[][..],
                     BaseValue::Items { sealed, .. } => &sealed[..],
                 });
-                self.segments
-                    .push((seq, sealed.map(|one| one.id).collect()));
+                let segments = sealed.map(|one| one.id).collect();
+                self.bases.insert(seq, (base.at, segments));
             }
             Record::Question(_) | Record::Compensation(_) => {
                 self.pending.insert(seq);
@@ -93,7 +88,7 @@ impl Survey {
                 self.pending.remove(&answer.question);
                 self.needs.insert(seq, vec![answer.question]);
             }
-            Record::Branch(_) => self.branched = true,
+            Record::Branch(_) => self.begun.push(seq),
             Record::Started(_)
             | Record::Outcome(_)
             | Record::Stopped(_)
@@ -105,42 +100,72 @@ impl Survey {
 
     /// What to keep; none if everything has to stay.
     pub(crate) fn finish(self) -> Option<Kept> {
-        // A log with branches has more than one head to keep; until branches say which base each
-        // of them needs, such a log stays whole.
-        let floor = self.floor.filter(|_| !self.branched)?;
-        let mut open: Vec<u64> = self
-            .needs
-            .range(floor..)
-            .flat_map(|(_, old)| old.clone())
+        self.bases.get(&self.head.base.get())?;
+        // From where on each branch stays whole: the oldest position from which the head of a
+        // branch is read. A branch that only begins stands on a position of another one.
+        let mut floors: BTreeMap<Branch, u64> = BTreeMap::new();
+        let mut open = vec![self.head.schema.get()];
+        for (_, tip) in self.tree.tips() {
+            let place = self.tree.places.get(&tip.at)?;
+            let (floor, _) = self.bases.get(&place.base.get())?;
+            let lowest = floors.entry(place.branch).or_insert(*floor);
+            *lowest = (*lowest).min(*floor);
+            // What is kept belongs to runs that began before.
+            let begins = [tip.at, Seq::new(*floor)].map(|at| self.tree.input_of(at));
+            open.extend(begins.iter().flatten().map(|(input, _)| input.get()));
+        }
+        let whole = |seq: u64, branch: Branch| floors.get(&branch).is_none_or(|at| seq >= *at);
+        let stays: BTreeSet<u64> = self
+            .records
+            .iter()
+            .filter(|(seq, branch)| whole(*seq, *branch))
+            .map(|(seq, _)| *seq)
             .collect();
-        open.extend(self.input);
-        open.extend(self.pending.iter().copied());
-        open.push(self.schema);
+        open.extend(self.needs.iter().flat_map(|(seq, old)| {
+            let old = stays.contains(seq).then_some(old);
+            old.into_iter().flatten().copied()
+        }));
+        open.extend(self.pending.iter().chain(&self.begun).copied());
         let mut older = BTreeSet::new();
         while let Some(seq) = open.pop() {
-            if seq > 0 && seq < floor && older.insert(seq) {
+            if seq > 0 && !stays.contains(&seq) && older.insert(seq) {
                 open.extend(self.needs.get(&seq).into_iter().flatten().copied());
             }
         }
         // Every kept record was written under a schema; without it its bytes mean nothing.
-        let schemas: Vec<u64> = older
-            .iter()
-            .copied()
-            .chain([floor])
-            .filter_map(|seq| self.schemas.iter().copied().rfind(|schema| *schema <= seq))
-            .collect();
-        older.extend(schemas.into_iter().filter(|schema| *schema < floor));
-        let segments = self
-            .segments
-            .into_iter()
-            .filter(|(seq, _)| *seq >= floor || older.contains(seq))
-            .flat_map(|(_, ids)| ids)
-            .collect();
+        let written: Vec<u64> = older.iter().copied().chain(floors.into_values()).collect();
+        let schemas = written.into_iter().filter_map(|seq| self.schema_of(seq));
+        older.extend(schemas.filter(|schema| !stays.contains(schema)));
+        let kept = |seq: u64| stays.contains(&seq) || older.contains(&seq);
+        let segments = self.bases.iter().filter(|(seq, _)| kept(**seq));
+        let segments = segments.flat_map(|(_, (_, ids))| ids.iter().copied());
+        let segments = segments.collect();
+        let mut floor = self.records.last()?.0 + 1;
+        for (seq, _) in self.records.iter().rev() {
+            if *seq + 1 != floor || !kept(*seq) {
+                break;
+            }
+            floor = *seq;
+        }
+        older.extend(stays);
+        older.retain(|seq| *seq < floor);
         Some(Kept {
             floor,
             older,
             segments,
         })
+    }
+
+    /// The schema that a record was written under.
+    fn schema_of(&self, seq: u64) -> Option<u64> {
+        let place = |seq: &u64| self.records.binary_search_by_key(seq, |(seq, _)| *seq);
+        let branch = self.records[place(&seq).ok()?].1;
+        let line = self.tree.branches.line(branch, Seq::new(seq));
+        let schemas = self.schemas.iter().rev().copied();
+        let mut of_line = schemas.filter(|schema| {
+            place(schema).is_ok_and(|at| line.has(self.records[at].1, Seq::new(*schema)))
+        });
+        of_line.next()
     }
 }
 

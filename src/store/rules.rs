@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::branches::Branches;
 use super::contract::{Head, RunRow, Stored};
 use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
-use super::record::{BaseRecord, BaseValue, OutcomeRef, Record};
+use super::record::{BaseRecord, BaseValue, BranchRecord, OutcomeRef, Record};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
 /// What to do about a thread that does not hold together.
@@ -60,6 +61,13 @@ pub(super) struct Rules {
     epoch: Epoch,
     /// The last position of each branch, as long as nothing is missing behind it.
     steps: HashMap<Branch, u64>,
+    branches: Branches,
+    /// On which branch positions and bases stand.
+    on: HashMap<u64, Branch>,
+    /// Branches of which records may be missing since their last position.
+    gaps: HashSet<Branch>,
+    /// What is missing from a branch although one of its bases stands before it.
+    torn: Vec<(Seq, String)>,
     findings: Vec<Finding>,
 }
 
@@ -79,6 +87,10 @@ impl Rules {
             last: 0,
             epoch: Epoch::new(1),
             steps: HashMap::new(),
+            branches: Branches::default(),
+            on: HashMap::new(),
+            gaps: HashSet::new(),
+            torn: Vec::new(),
             findings: Vec::new(),
         }
     }
@@ -159,7 +171,7 @@ impl Rules {
     fn follow(&mut self, seq: Seq) {
         if seq.get() != self.last.saturating_add(1) {
             self.whole_from = seq.get();
-            self.steps.clear();
+            self.gaps.extend(self.steps.keys().copied());
         } else if self.last == 0 {
             self.whole_from = 1;
         }
@@ -169,6 +181,10 @@ impl Rules {
     /// What a record is; looks at what it refers to.
     fn kind(&mut self, stored: &Stored) -> Kind {
         let seq = stored.seq;
+        self.branches.see(stored);
+        if let Record::Input(_) | Record::Commit(_) | Record::Base(_) = &*stored.record {
+            self.on.insert(seq.get(), stored.branch);
+        }
         match &*stored.record {
             Record::Schema(_) => Kind::Schema,
             Record::Input(input) => {
@@ -209,11 +225,8 @@ impl Rules {
                 Kind::Other
             }
             Record::Timer(_) => Kind::Timer,
-            Record::Branch(branch) => {
-                if branch.at >= seq.get() {
-                    let what = format!("its branch leaves record {}, which is later", branch.at);
-                    self.error(Spot::Record(seq), what);
-                }
+            Record::Branch(begun) => {
+                self.begun(seq, begun);
                 Kind::Other
             }
             Record::Started(_)
@@ -224,9 +237,37 @@ impl Rules {
         }
     }
 
+    /// A branch leaves a position, which a prune may have dropped since.
+    fn begun(&mut self, seq: Seq, begun: &BranchRecord) {
+        let leaves = self.seen.get(&begun.at).copied();
+        if begun.at >= seq.get() {
+            let what = format!("its branch leaves record {}, which is later", begun.at);
+            self.error(Spot::Record(seq), what);
+        }
+        match leaves {
+            Some(Kind::Position { step, .. }) => {
+                self.steps.insert(Branch::new(begun.branch), step);
+            }
+            Some(Kind::Damaged) | None => {}
+            Some(_) => self.error(
+                Spot::Record(seq),
+                format!(
+                    "its branch leaves record {}, which is no position",
+                    begun.at
+                ),
+            ),
+        }
+    }
+
     fn base(&mut self, seq: Seq, base: &BaseRecord) {
         let is_position = |kind| matches!(kind, Kind::Position { .. });
         self.refers(seq, "position", base.at, is_position);
+        if let (Some(own), Some(at)) = (self.on.get(&seq.get()), self.on.get(&base.at))
+            && own != at
+        {
+            let what = format!("it is on branch {own}, its position on branch {at}");
+            self.error(Spot::Record(seq), what);
+        }
         self.oldest.get_or_insert(base.at);
         for field in &base.fields {
             let BaseValue::Items { sealed, .. } = &field.value else {
@@ -283,13 +324,26 @@ impl Rules {
 
     /// Positions of a branch count supersteps one by one; an input closes none.
     fn step(&mut self, stored: &Stored, step: u64, more: u64) {
-        let expected = self.steps.insert(stored.branch, step);
-        if let Some(before) = expected
-            && before.checked_add(more) != Some(step)
-        {
-            let what = format!("it stands at superstep {step}, the position before at {before}");
-            self.warn(Spot::Record(stored.seq), what);
+        let gap = self.gaps.remove(&stored.branch);
+        let Some(before) = self.steps.insert(stored.branch, step) else {
+            return;
+        };
+        if before.checked_add(more) == Some(step) {
+            return;
         }
+        let what = format!("it stands at superstep {step}, the position before at {before}");
+        if !gap {
+            self.warn(Spot::Record(stored.seq), what);
+        } else if self.based(stored.branch) {
+            self.torn.push((stored.seq, what));
+        }
+    }
+
+    /// Whether a base of the branch was seen: a prune drops nothing of it from there on.
+    fn based(&self, branch: Branch) -> bool {
+        let bases = self.seen.iter();
+        let mut bases = bases.filter(|(_, kind)| matches!(kind, Kind::Base { .. }));
+        bases.any(|(seq, _)| self.on.get(seq) == Some(&branch))
     }
 
     /// Says what was found, once all records were seen.
@@ -309,7 +363,14 @@ impl Rules {
                 self.error(Spot::Head, what);
             }
         }
-        if self.whole_from > self.oldest.unwrap_or(1) {
+        if self.branches.any() {
+            for (seq, what) in std::mem::take(&mut self.torn) {
+                self.error(
+                    Spot::Record(seq),
+                    format!("{what}: records before it are missing"),
+                );
+            }
+        } else if self.whole_from > self.oldest.unwrap_or(1) {
             let oldest = self.oldest.unwrap_or(1);
             let what = format!(
                 "records between {oldest} and {} are missing",
@@ -329,6 +390,7 @@ impl Rules {
                 format!("it points to record {}, which is no position", head.seq),
             ),
         }
+        self.check_line(&head);
         match self.seen.get(&head.base.get()).copied() {
             Some(Kind::Base { at }) if at > head.seq.get() => self.error(
                 Spot::Head,
@@ -350,6 +412,27 @@ impl Rules {
         self.check_runs();
         self.check_waste();
         self.findings
+    }
+
+    /// The head stands on the line of its branch, and its base on the branch of its position.
+    fn check_line(&mut self, head: &Head) {
+        let Some(at) = self.on.get(&head.seq.get()).copied() else {
+            return;
+        };
+        if !self.branches.line(head.branch, head.seq).has(at, head.seq) {
+            let what = format!(
+                "it is on branch {}, and its position {} on branch {at}, which does not lead there",
+                head.branch, head.seq
+            );
+            self.error(Spot::Head, what);
+        }
+        if let Some(base) = self.on.get(&head.base.get()).filter(|base| **base != at) {
+            let what = format!(
+                "its base {} is of branch {base}, its position of {at}",
+                head.base
+            );
+            self.error(Spot::Head, what);
+        }
     }
 
     fn check_runs(&mut self) {

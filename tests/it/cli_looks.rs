@@ -510,9 +510,10 @@ async fn branches_are_drawn_as_a_tree() {
         "● 12 (the thread stands here)",
     ];
     assert_eq!(drawn, known, "{tree}");
-    let table = desk.run(&["history", "t"]).exits(0).out;
+    let table = desk.run(&["history", "t", "--all"]).exits(0).out;
     says(table.lines().next().unwrap(), &["superstep  branch  when"]);
-    let values = desk.run(&["history", "t", "--json"]).exits(0).values();
+    let values = desk.run(&["history", "t", "--all", "--json"]);
+    let values = values.exits(0).values();
     assert_eq!(
         (&values[3]["branch"], &values[3]["parent"]),
         (&json!(1), &json!(3))

@@ -39,6 +39,8 @@ mod cli_pictures;
 mod cli_schema;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_terminal;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_travel;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
@@ -103,4 +105,8 @@ mod store_sled;
 mod store_window;
 #[cfg(feature = "sled")]
 mod support;
+#[cfg(feature = "sled")]
+mod travel;
+#[cfg(feature = "sled")]
+mod travel_replay;
 mod ui;

@@ -4,6 +4,7 @@
 //! not kept, with what was expected and what was found. A check never panics the caller and never
 //! looks at a clock. Run it inside a Tokio runtime, best one with several workers.
 
+mod branches;
 mod claims;
 mod log;
 mod parts;
@@ -90,6 +91,12 @@ const CHECKS: &[(&str, Check)] = checks![
     upkeep::a_prune_without_a_base_or_a_thread_does_nothing,
     upkeep::a_pruned_thread_goes_on,
     upkeep::a_pruned_thread_can_be_copied_and_deleted,
+    branches::the_head_goes_back_to_an_older_position_on_a_new_branch,
+    branches::a_branch_that_is_not_its_own_is_refused,
+    branches::a_branch_on_a_stale_head_or_end_is_a_conflict,
+    branches::a_prune_keeps_what_the_head_of_each_branch_needs,
+    branches::a_prune_keeps_the_position_that_an_empty_branch_stands_on,
+    branches::a_log_with_branches_is_copied_and_restored,
     restore::an_extent_says_what_a_thread_has,
     restore::an_extent_says_what_a_prune_has_left,
     restore::threads_are_listed_by_name,

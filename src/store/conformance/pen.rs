@@ -3,8 +3,8 @@
 use super::super::contract::{CheckpointStore, Head, RunRow, StoreError, Stored, Take, Write};
 use super::super::guard::segment_id;
 use super::super::record::{
-    BaseField, BaseRecord, BaseValue, CommitRecord, InputRecord, OutcomeRef, Record, SegmentRef,
-    Status, StoredBase, StoredChange,
+    BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, InputRecord, OutcomeRef, Record,
+    SegmentRef, Status, StoredBase, StoredChange,
 };
 use super::samples::{outcome, sample_head, schema};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
@@ -68,13 +68,17 @@ impl<'a, S: CheckpointStore + ?Sized> Pen<'a, S> {
                 }
                 Record::Base(_) => head.base = seq,
                 Record::Schema(_) => head.schema = seq,
+                Record::Branch(begun) => {
+                    head.branch = Branch::new(begun.branch);
+                    head.seq = Seq::new(begun.at);
+                }
                 _ => {}
             }
         }
         Write {
             thread: self.thread.clone(),
             epoch: self.epoch,
-            branch: Branch::new(0),
+            branch: head.branch,
             expected,
             first: self.next,
             records,
@@ -194,5 +198,14 @@ pub(super) fn base(at: u64, sealed: &[&[u8]]) -> Record {
                 tail_items: 0,
             },
         }],
+    })
+}
+
+/// A branch that begins at a position.
+pub(super) fn branch(number: u32, parent: u32, at: u64) -> Record {
+    Record::Branch(BranchRecord {
+        branch: number,
+        parent,
+        at,
     })
 }

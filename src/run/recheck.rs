@@ -1,0 +1,453 @@
+//! Replaying a thread: what was recorded is merged and decided again, and compared.
+//!
+//! In come the records of the head's line, out goes what differs now: a reducer that is not pure, a
+//! branch or a split that was changed. No node is run, nothing is written.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::close::reduce_error;
+use super::load;
+use super::replay::Reader;
+use super::runner::not_found;
+use super::{RunError, Runner, record};
+use crate::engine::{
+    Outcomes, Planned, Position, RouteFault, Routed, Task, Via, plan, reduce, reduce_states, route,
+    start,
+};
+use crate::event::TakenEdge;
+use crate::ids::{Branch, NodeName, Seq, Step, ThreadId};
+use crate::state::State;
+use crate::store::{
+    BaseRecord, Branches, CheckpointStore, CommitRecord, InputRecord, OutcomeRef, Record,
+    SchemaRecord, StoreError, Stored, StoredEdge, StoredTask, StoredValue,
+};
+
+/// How many records are read at once.
+const PAGE: usize = 256;
+
+/// What a replay has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplayReport {
+    /// The branch whose line was replayed.
+    pub branch: Branch,
+    /// How many checkpoints were merged and decided again.
+    pub checkpoints: u64,
+    /// What differs, in the order of the log. After each of them the replay went on with what is
+    /// recorded.
+    pub differences: Vec<Difference>,
+}
+
+/// What is another now than it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The value of a field.
+    Field {
+        /// The checkpoint; for a base, the checkpoint that it is the state of.
+        seq: Seq,
+        /// The field.
+        field: String,
+        /// The codec of both values: 1 MessagePack with names, 2 bincode.
+        codec: u8,
+        /// The value that was recorded.
+        recorded: Vec<u8>,
+        /// The value as it is now.
+        now: Vec<u8>,
+    },
+    /// The edges that were taken.
+    Edges {
+        /// The checkpoint.
+        seq: Seq,
+        /// Those that were recorded.
+        recorded: Vec<TakenEdge>,
+        /// Those that are taken now.
+        now: Vec<TakenEdge>,
+    },
+    /// What runs next: its tasks, or their payloads.
+    Next {
+        /// The checkpoint.
+        seq: Seq,
+        /// The tasks that were recorded, in order: node and payload.
+        recorded: Vec<(String, Option<Vec<u8>>)>,
+        /// The tasks as they are now.
+        now: Vec<(String, Option<Vec<u8>>)>,
+    },
+    /// A merge or a decision that was made is refused now.
+    Refused {
+        /// The checkpoint.
+        seq: Seq,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Difference {
+    /// The checkpoint where it was found.
+    pub fn seq(&self) -> Seq {
+        match self {
+            Difference::Field { seq, .. }
+            | Difference::Edges { seq, .. }
+            | Difference::Next { seq, .. }
+            | Difference::Refused { seq, .. } => *seq,
+        }
+    }
+}
+
+impl<S: State> Runner<S> {
+    /// Merges and decides again what is recorded of a thread, without running a node, and says what
+    /// differs: a reducer that does not give the same twice, or one, a branch or a split that was
+    /// changed. It follows the line of the head, from its first record or, where that was pruned,
+    /// from the oldest base.
+    ///
+    /// # Errors
+    /// [`RunError::NotFound`], [`RunError::OtherGraph`], and what reading may find: a record that
+    /// does not fit this program's types cannot be merged.
+    pub async fn replay(&self, thread: &ThreadId) -> Result<ReplayReport, RunError> {
+        let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        let tables = self.graph.tables();
+        load::check_graph(tables, thread, &head)?;
+        let records = line(&**store, thread, head.branch, head.seq).await?;
+        let reader = Reader {
+            store: &**store,
+            thread,
+            graph: tables,
+            at: head.seq,
+            outcomes: HashMap::new(),
+        };
+        let mut replay = Replay {
+            reader,
+            now: None,
+            schema: None,
+            report: ReplayReport {
+                branch: head.branch,
+                checkpoints: 0,
+                differences: Vec::new(),
+            },
+        };
+        for stored in &records {
+            replay.see(stored).await?;
+        }
+        Ok(replay.report)
+    }
+}
+
+/// The records of a line that leads to a position, with what stands directly behind that.
+async fn line(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    branch: Branch,
+    at: Seq,
+) -> Result<Vec<Stored>, StoreError> {
+    let mut all = Vec::new();
+    let mut branches = Branches::default();
+    let mut from = Seq::new(1);
+    loop {
+        let page = store.records(thread, from, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        from = last.seq.next();
+        page.iter().for_each(|stored| branches.see(stored));
+        all.extend(page);
+    }
+    let line = branches.line(branch, Seq::new(u64::MAX));
+    // The base of the last position stands behind it.
+    all.retain(|stored| stored.seq <= at.next() && line.has(stored.branch, stored.seq));
+    Ok(all)
+}
+
+struct Replay<'r, S: State> {
+    reader: Reader<'r, S>,
+    /// Where the replay stands; none before the first input or base that can be read.
+    now: Option<Position<S>>,
+    schema: Option<SchemaRecord>,
+    report: ReplayReport,
+}
+
+impl<S: State> Replay<'_, S> {
+    async fn see(&mut self, stored: &Stored) -> Result<(), RunError> {
+        self.reader.at = stored.seq;
+        let seq = stored.seq;
+        match &*stored.record {
+            Record::Schema(schema) => {
+                self.reader.compare(schema, false)?;
+                self.schema = Some(schema.clone());
+            }
+            Record::Outcome(_) => {
+                let record = Arc::clone(&stored.record);
+                self.reader.outcomes.insert(seq.get(), record);
+            }
+            Record::Base(base) => self.base(base).await?,
+            Record::Input(input) => self.input(seq, input)?,
+            Record::Commit(commit) => self.commit(seq, commit)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, seq: Seq, input: &InputRecord) -> Result<(), RunError> {
+        // Only the first input of a thread can be merged without what was before.
+        let is_first = seq.get() <= 2;
+        let before = self.now.take();
+        let (mut state, step) = match before {
+            Some(position) => (position.state, position.step),
+            None if is_first => (Arc::new(S::default()), 0),
+            None => return Ok(()),
+        };
+        self.report.checkpoints += 1;
+        let closed = self.closed(input, seq)?;
+        let mut refused = None;
+        if let Some(mut closed) = closed {
+            refused = reduce_states(&mut state, &mut closed).err();
+        }
+        let mut update = [self.update(&input.update)?];
+        refused = reduce_states(&mut state, &mut update).err().or(refused);
+        if let Some(fault) = refused {
+            let why = reduce_error(self.reader.thread.clone(), Step::new(step), fault);
+            self.refused(seq, why.to_string());
+        }
+        self.values(&mut state, &input.values, seq)?;
+        let decided = start(self.reader.graph, step, Arc::clone(&state));
+        self.decided(seq, decided, &input.edges, &input.frontier)?;
+        self.stand(step, state, &input.frontier)
+    }
+
+    fn commit(&mut self, seq: Seq, commit: &CommitRecord) -> Result<(), RunError> {
+        let Some(mut position) = self.now.take() else {
+            return Ok(());
+        };
+        self.report.checkpoints += 1;
+        let mut updates = Vec::with_capacity(commit.outcomes.len());
+        let mut ends = Vec::with_capacity(commit.outcomes.len());
+        let mut tasks = Vec::with_capacity(commit.outcomes.len());
+        for outcome in &commit.outcomes {
+            let (at, record) = match outcome {
+                OutcomeRef::Inline(outcome) => (seq, outcome),
+                OutcomeRef::At(at) => (Seq::new(*at), self.reader.recorded(*at, seq)?),
+            };
+            let ended = self.reader.outcome(record, at)?;
+            updates.push(ended.update);
+            ends.push(ended.ended);
+            tasks.push(self.task(&record.node, record.index)?);
+        }
+        // What ended is what there was to run, but for a patch, which stands for a node.
+        position.frontier = tasks;
+        let before = Arc::clone(&position.state);
+        let Planned::Run(superstep) = plan(position) else {
+            return self.stand(commit.step, before, &commit.frontier);
+        };
+        let state = match reduce(superstep, Outcomes::Many(updates, ends)) {
+            Ok(mut reduced) => {
+                self.values(&mut reduced.state, &commit.values, seq)?;
+                let state = Arc::clone(&reduced.state);
+                let decided = route(self.reader.graph, reduced, true).map_err(|(_, fault)| fault);
+                self.decided(seq, decided, &commit.edges, &commit.frontier)?;
+                state
+            }
+            Err((superstep, fault)) => {
+                let (thread, step) = (self.reader.thread.clone(), Step::new(commit.step));
+                let why = reduce_error(thread, step, fault);
+                self.refused(seq, why.to_string());
+                let mut state = superstep.before;
+                self.set(&mut state, &commit.values)?;
+                state
+            }
+        };
+        self.stand(commit.step, state, &commit.frontier)
+    }
+
+    /// Compares a base with the state that it is of, and goes on with what it says.
+    async fn base(&mut self, base: &BaseRecord) -> Result<(), RunError> {
+        let reducers = match &self.schema {
+            Some(schema) => self.reader.compare(schema, false)?.1,
+            None => return Ok(()),
+        };
+        let recorded = self.reader.base(base, &reducers).await?;
+        let Some(position) = &mut self.now else {
+            // The oldest base of a pruned log: what is before it is not known.
+            return self.begin(base, recorded).await;
+        };
+        let mut found = Vec::new();
+        for field in S::fields() {
+            let differs = field.digest_value(&position.state) != field.digest_value(&recorded);
+            if differs
+                && base
+                    .fields
+                    .iter()
+                    .any(|stored| stored.field == field.name())
+            {
+                found.push(difference(
+                    *field,
+                    Seq::new(base.at),
+                    &recorded,
+                    &position.state,
+                ));
+            }
+        }
+        position.state = Arc::new(recorded);
+        self.report.differences.extend(found);
+        Ok(())
+    }
+
+    /// Begins at a base, with the frontier of its position.
+    async fn begin(&mut self, base: &BaseRecord, state: S) -> Result<(), RunError> {
+        let at = Seq::new(base.at);
+        let stored = self.reader.store.records(self.reader.thread, at, 1).await?;
+        match stored.first().map(|stored| &*stored.record) {
+            Some(Record::Input(input)) => self.stand(input.step, Arc::new(state), &input.frontier),
+            Some(Record::Commit(commit)) => {
+                self.stand(commit.step, Arc::new(state), &commit.frontier)
+            }
+            _ => Err(self
+                .reader
+                .corrupt(at, "it is no position, and a base says that it is")),
+        }
+    }
+
+    /// Goes on from a recorded frontier.
+    fn stand(&mut self, step: u64, state: Arc<S>, next: &[StoredTask]) -> Result<(), RunError> {
+        self.now = Some(Position {
+            step,
+            state,
+            frontier: self.reader.frontier(next)?,
+            recorded: Vec::new(),
+            spare: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn task(&self, node: &str, index: u32) -> Result<Task, RunError> {
+        let found = NodeName::new(node).ok();
+        let found = found.and_then(|name| self.reader.graph.by_name.get(&name).copied());
+        let Some(node) = found else {
+            return Err(RunError::UnknownNode {
+                thread: self.reader.thread.clone(),
+                at: self.reader.at,
+                node: node.to_owned(),
+                known: self.reader.graph.names().to_vec(),
+            });
+        };
+        Ok(Task {
+            node,
+            index,
+            via: Via {
+                from: None,
+                label: "",
+            },
+            payload: None,
+        })
+    }
+
+    /// What an input gave up before it was merged.
+    fn closed(&self, input: &InputRecord, seq: Seq) -> Result<Option<Vec<S::Update>>, RunError> {
+        if input.closed.is_empty() && input.settled.is_empty() {
+            return Ok(None);
+        }
+        let mut updates = Vec::with_capacity(input.closed.len() + 1);
+        for closed in &input.closed {
+            updates.push(self.update(&self.reader.recorded(*closed, seq)?.changes)?);
+        }
+        updates.push(self.update(&input.settled)?);
+        Ok(Some(updates))
+    }
+
+    fn update(&self, changes: &[crate::store::StoredChange]) -> Result<S::Update, RunError> {
+        record::update::<S>(changes, false).map_err(|(field, why)| {
+            let program = "an update of the field".to_owned();
+            self.reader.mismatch(&field, why.to_string(), program)
+        })
+    }
+
+    /// Compares the values that were recorded, and takes them.
+    fn values(
+        &mut self,
+        state: &mut Arc<S>,
+        values: &[StoredValue],
+        seq: Seq,
+    ) -> Result<(), RunError> {
+        let now = Arc::clone(state);
+        self.set(state, values)?;
+        for field in S::fields() {
+            if field.digest_value(&now) != field.digest_value(state) {
+                let found = difference(*field, seq, state, &now);
+                self.report.differences.push(found);
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, state: &mut Arc<S>, values: &[StoredValue]) -> Result<(), RunError> {
+        match values {
+            [] => Ok(()),
+            values => self.reader.values(Arc::make_mut(state), values),
+        }
+    }
+
+    /// Compares what was decided.
+    fn decided(
+        &mut self,
+        seq: Seq,
+        decided: Result<Routed<S>, RouteFault>,
+        edges: &[StoredEdge],
+        frontier: &[StoredTask],
+    ) -> Result<(), RunError> {
+        let graph = self.reader.graph;
+        let Routed { position, taken } = match decided {
+            Ok(routed) => routed,
+            Err(RouteFault { error, .. }) => {
+                self.refused(seq, error.full());
+                return Ok(());
+            }
+        };
+        let now = record::edges(graph, &taken);
+        if now != edges {
+            self.report.differences.push(Difference::Edges {
+                seq,
+                recorded: edges.iter().map(record::taken_edge).collect(),
+                now: now.iter().map(record::taken_edge).collect(),
+            });
+        }
+        let now = match record::frontier(graph, &position.frontier, false) {
+            Ok(now) => now,
+            Err((worker, why)) => {
+                self.refused(seq, format!("{worker}: {why}"));
+                return Ok(());
+            }
+        };
+        if now != frontier {
+            let tasks = |tasks: &[StoredTask]| {
+                let task = |task: &StoredTask| (task.node.clone(), task.payload.clone());
+                tasks.iter().map(task).collect()
+            };
+            self.report.differences.push(Difference::Next {
+                seq,
+                recorded: tasks(frontier),
+                now: tasks(&now),
+            });
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, seq: Seq, why: String) {
+        let refused = Difference::Refused { seq, why };
+        self.report.differences.push(refused);
+    }
+}
+
+/// A field that has two values.
+fn difference<S: State>(
+    field: &'static dyn crate::state::AnyField<S>,
+    seq: Seq,
+    recorded: &S,
+    now: &S,
+) -> Difference {
+    let bytes = |state| field.encode_value(state).unwrap_or_default();
+    Difference::Field {
+        seq,
+        field: field.name().to_owned(),
+        codec: field.codec().number(),
+        recorded: bytes(recorded),
+        now: bytes(now),
+    }
+}
