@@ -1,8 +1,8 @@
 //! What is recorded can be merged and decided again: any thread, whatever way it went.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use milepost::store::{CheckpointStore, MemoryStore, Severity, check};
 use milepost::{
@@ -12,7 +12,7 @@ use milepost::{
 };
 use proptest::prelude::*;
 
-use crate::support::{on_both, thread};
+use crate::support::{on_both, thread, with};
 
 /// Mixes the updates of a superstep into a number. It keeps its results by value.
 struct Fold;
@@ -53,12 +53,12 @@ const HAND: u64 = 1_000;
 /// `a` → two of `each` → `b` → end.
 fn book() -> Graph<Book> {
     let mut g = Graph::builder("book");
-    let node = |n| async move |_: Snapshot<Book>, _: Context| Ok::<_, NodeError>(writes(n));
-    let a = g.node("a", node(A));
+    let node = async |n: u64, _: Snapshot<Book>, _: Context| Ok::<_, NodeError>(writes(n));
+    let a = g.node("a", with(A, node));
     let each = g.worker("each", async |n: u64, _: Snapshot<Book>, _: Context| {
         Ok::<_, NodeError>(Book::update().log(vec![n]).sum(n).mix(n))
     });
-    let b = g.node("b", node(B));
+    let b = g.node("b", with(B, node));
     g.start(a);
     g.edge(a, each.each(|_| vec![1, 2]));
     g.edge(each, b);
@@ -235,14 +235,29 @@ fn a_reducer_that_is_not_pure_is_found() {
         let before = check(&store, &t).await.records;
         let replay = runner.replay(&t).await.unwrap();
         assert_eq!(replay.checkpoints, 3);
-        let [Difference::Field { seq, field, recorded, now, .. }] = replay.differences.as_slice()
+        let [
+            Difference::Field {
+                seq,
+                field,
+                recorded,
+                now,
+                ..
+            },
+        ] = replay.differences.as_slice()
         else {
             panic!("{:?}", replay.differences);
         };
         // It is told where it happened, and nowhere else.
-        assert_eq!((field.as_str(), seq.get()), ("odd", report.seq.unwrap().get() - 1));
+        assert_eq!(
+            (field.as_str(), seq.get()),
+            ("odd", report.seq.unwrap().get() - 1)
+        );
         assert_ne!(recorded, now);
-        assert_eq!(check(&store, &t).await.records, before, "nothing is written");
+        assert_eq!(
+            check(&store, &t).await.records,
+            before,
+            "nothing is written"
+        );
     });
 }
 
@@ -255,7 +270,9 @@ enum Size {
 /// `a`, then `each` of some, or the end, as a closure over the state decides.
 fn sized(large: u64, split: fn(&Book) -> Vec<u64>, fails: bool) -> Graph<Book> {
     let mut g = Graph::builder("sized");
-    let a = g.node("a", async |_: Snapshot<Book>, _: Context| Ok::<_, NodeError>(writes(A)));
+    let a = g.node("a", async |_: Snapshot<Book>, _: Context| {
+        Ok::<_, NodeError>(writes(A))
+    });
     let each = g.worker("each", async |n: u64, _: Snapshot<Book>, _: Context| {
         Ok::<_, NodeError>(Book::update().log(vec![n]))
     });
@@ -264,7 +281,11 @@ fn sized(large: u64, split: fn(&Book) -> Vec<u64>, fails: bool) -> Graph<Book> {
         a,
         move |book: &Book| match fails {
             true => Err(NodeError::permanent("it does not know")),
-            false => Ok(if book.sum < large { Size::Small } else { Size::Large }),
+            false => Ok(if book.sum < large {
+                Size::Small
+            } else {
+                Size::Large
+            }),
         },
         |size| match size {
             Size::Small => End.into(),
@@ -288,17 +309,25 @@ fn a_branch_and_a_split_that_were_changed_are_found() {
         let found = async |graph| over(graph).replay(&t).await.unwrap().differences;
 
         let changed = found(sized(500, two, false)).await;
-        let [Difference::Edges { recorded, now, .. }, Difference::Next { now: next, .. }] =
-            changed.as_slice()
+        let [
+            Difference::Edges { recorded, now, .. },
+            Difference::Next { now: next, .. },
+        ] = changed.as_slice()
         else {
             panic!("{changed:?}");
         };
-        assert_eq!((recorded[0].label.as_str(), now[0].label.as_str()), ("Large", "Small"));
+        assert_eq!(
+            (recorded[0].label.as_str(), now[0].label.as_str()),
+            ("Large", "Small")
+        );
         assert_eq!(next.len(), 0);
 
         // As many payloads, and others.
         let changed = found(sized(5, |_| vec![1, 3], false)).await;
-        assert!(matches!(changed.as_slice(), [Difference::Next { .. }]), "{changed:?}");
+        assert!(
+            matches!(changed.as_slice(), [Difference::Next { .. }]),
+            "{changed:?}"
+        );
         let changed = found(sized(5, |book| book.log.clone(), true)).await;
         let [Difference::Refused { why, .. }] = changed.as_slice() else {
             panic!("{changed:?}");
