@@ -81,7 +81,7 @@ pub(super) enum What {
     /// Change the state of a thread by hand, as if a node had returned the change
     #[command(
         after_help = "Fields are given as to `run`: --FIELD VALUE, or --input JSON, @FILE or - for \
-                            several. With --clear FIELD, a field is first set back to its default."
+                            several. With --clear FIELD, a field is emptied first."
     )]
     Patch(PatchArgs),
     /// Merge and decide again what a thread has recorded, without running a node, and compare
@@ -319,7 +319,7 @@ pub(super) struct AsArgs {
     /// By which exit it is left, where it has several
     #[arg(long, value_name = "EXIT")]
     pub(super) exit: Option<String>,
-    /// Set this field back to its default before what is given for it
+    /// Empty this field (0, no text, no items) before what is given for it
     #[arg(long, value_name = "FIELD")]
     pub(super) clear: Vec<String>,
 }

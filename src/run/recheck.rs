@@ -98,8 +98,8 @@ impl Difference {
 impl<S: State> Runner<S> {
     /// Merges and decides again what is recorded of a thread, without running a node, and says what
     /// differs: a reducer that does not give the same twice, or one, a branch or a split that was
-    /// changed. It follows the line of the head, from its first record or, where that was pruned,
-    /// from the oldest base.
+    /// changed. It follows the line of the head from its first record or, where the log was pruned,
+    /// from the oldest base of the head's branch.
     ///
     /// # Errors
     /// [`RunError::NotFound`], [`RunError::OtherGraph`], and what reading may find: a record that
@@ -109,7 +109,7 @@ impl<S: State> Runner<S> {
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         let tables = self.graph.tables();
         load::check_graph(tables, thread, &head)?;
-        let records = line(&**store, thread, head.branch, head.seq).await?;
+        let (records, whole) = line(&**store, thread, head.branch, head.seq).await?;
         let reader = Reader {
             store: &**store,
             thread,
@@ -119,6 +119,7 @@ impl<S: State> Runner<S> {
         };
         let mut replay = Replay {
             reader,
+            whole,
             now: None,
             schema: None,
             report: ReplayReport {
@@ -134,14 +135,16 @@ impl<S: State> Runner<S> {
     }
 }
 
-/// The records of a line that leads to a position, with what stands directly behind that.
+/// The records of a line that leads to a position, with what stands directly behind that, and
+/// whether nothing of the log was pruned. Of a pruned log it is what stands on the position's own
+/// branch: that is whole from its oldest base on, and what came before it may have gaps.
 async fn line(
     store: &dyn CheckpointStore,
     thread: &ThreadId,
     branch: Branch,
     at: Seq,
-) -> Result<Vec<Stored>, StoreError> {
-    let mut all = Vec::new();
+) -> Result<(Vec<Stored>, bool), StoreError> {
+    let mut all: Vec<Stored> = Vec::new();
     let mut branches = Branches::default();
     let mut from = Seq::new(1);
     loop {
@@ -151,14 +154,21 @@ async fn line(
         page.iter().for_each(|stored| branches.see(stored));
         all.extend(page);
     }
+    let numbered = (1..).map(Seq::new).zip(&all);
+    let whole = { numbered }.all(|(seq, stored)| stored.seq == seq);
+    let own = all.iter().find(|stored| stored.seq == at);
+    let own = own.map_or(branch, |stored| stored.branch);
     let line = branches.line(branch, Seq::new(u64::MAX));
+    all.retain(|stored| whole || stored.branch == own);
     // The base of the last position stands behind it.
     all.retain(|stored| stored.seq <= at.next() && line.has(stored.branch, stored.seq));
-    Ok(all)
+    Ok((all, whole))
 }
 
 struct Replay<'r, S: State> {
     reader: Reader<'r, S>,
+    /// Whether nothing of the log was pruned.
+    whole: bool,
     /// Where the replay stands; none before the first input or base that can be read.
     now: Option<Position<S>>,
     schema: Option<SchemaRecord>,
@@ -188,7 +198,7 @@ impl<S: State> Replay<'_, S> {
 
     fn input(&mut self, seq: Seq, input: &InputRecord) -> Result<(), RunError> {
         // Only the first input of a thread can be merged without what was before.
-        let is_first = seq.get() <= 2;
+        let is_first = self.whole && seq.get() <= 2;
         let before = self.now.take();
         let (mut state, step) = match before {
             Some(position) => (position.state, position.step),

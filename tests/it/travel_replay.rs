@@ -12,7 +12,7 @@ use milepost::{
 };
 use proptest::prelude::*;
 
-use crate::support::{on_both, thread};
+use crate::support::{on_both, thread, with};
 
 /// Mixes the updates of a superstep into a number. It keeps its results by value.
 struct Fold;
@@ -53,12 +53,12 @@ const HAND: u64 = 1_000;
 /// `a` → two of `each` → `b` → end.
 fn book() -> Graph<Book> {
     let mut g = Graph::builder("book");
-    let node = |n| async move |_: Snapshot<Book>, _: Context| Ok::<_, NodeError>(writes(n));
-    let a = g.node("a", node(A));
+    let node = async |n: u64, _: Snapshot<Book>, _: Context| Ok::<_, NodeError>(writes(n));
+    let a = g.node("a", with(A, node));
     let each = g.worker("each", async |n: u64, _: Snapshot<Book>, _: Context| {
         Ok::<_, NodeError>(Book::update().log(vec![n]).sum(n).mix(n))
     });
-    let b = g.node("b", node(B));
+    let b = g.node("b", with(B, node));
     g.start(a);
     g.edge(a, each.each(|_| vec![1, 2]));
     g.edge(each, b);
