@@ -13,6 +13,7 @@ mod crowd;
 mod error;
 mod execute;
 mod handle;
+mod join;
 mod load;
 mod log;
 mod look;

@@ -58,6 +58,8 @@ mod engine_trouble;
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
+#[cfg(feature = "sled")]
+mod joins;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
