@@ -60,6 +60,8 @@ mod graph_checks;
 mod graph_orders;
 #[cfg(feature = "sled")]
 mod joins;
+#[cfg(feature = "sled")]
+mod joins_random;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
