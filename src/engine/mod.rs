@@ -9,6 +9,8 @@ mod plan;
 mod position;
 mod reduce;
 mod route;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use join::{Unsatisfied, joins_at_start};
 pub(crate) use plan::{Planned, plan};

@@ -36,6 +36,10 @@ pub(crate) enum RouteFault {
 
 /// Finds what runs next, at this time, where joins have an end to their waiting. On a fault the
 /// reduced superstep comes back, so that the decision can be asked for again without running a node.
+#[expect(
+    clippy::result_large_err,
+    reason = "the reduced superstep is moved, as on success"
+)]
 #[inline]
 pub(crate) fn route<S: State>(
     graph: &Compiled<S>,

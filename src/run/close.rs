@@ -429,7 +429,7 @@ impl<S: State> Run<S> {
                     thread,
                     task: path(place),
                     field,
-                    declared: node.writes.clone().unwrap_or_default(),
+                    declared: node.writes.clone().unwrap_or_default().into(),
                 };
             }
         };

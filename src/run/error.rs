@@ -70,13 +70,13 @@ pub enum RunError {
         /// The join.
         join: NodeName,
         /// Who has not arrived.
-        missing: Vec<NodeName>,
+        missing: Box<[NodeName]>,
         /// Who has arrived.
-        arrived: Vec<NodeName>,
+        arrived: Box<[NodeName]>,
         /// How many would be enough.
         enough: usize,
         /// The other joins that wait in vain.
-        others: Vec<NodeName>,
+        others: Box<[NodeName]>,
     },
     /// A task wrote a field that its node does not say it writes. Nothing of the superstep is
     /// committed.
@@ -88,7 +88,7 @@ pub enum RunError {
         /// The field.
         field: &'static str,
         /// What the node says it writes.
-        declared: Vec<&'static str>,
+        declared: Box<[&'static str]>,
     },
     /// A value cannot be stored. Nothing of the superstep is committed.
     Encode {
@@ -375,7 +375,7 @@ impl fmt::Display for RunError {
                 f,
                 "node \"{}\" wrote field \"{field}\" (thread {thread}, task {task}), and says that it writes {}: declare it with `writes`, or do not write it",
                 task.task().node,
-                match declared.as_slice() {
+                match &**declared {
                     [] => "nothing".to_owned(),
                     fields => fields.join(", "),
                 }
