@@ -127,8 +127,9 @@ pub mod store;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
-    AskView, BuildError, Builder, EdgeView, End, FieldView, Graph, GraphView, IntoTarget, NodeKind,
-    NodeRef, NodeView, OneWay, Place, Point, Problem, Target, Wiring, WorkerRef,
+    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoTarget,
+    JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
+    Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,

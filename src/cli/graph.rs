@@ -29,6 +29,19 @@ pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
         })
     });
     value["edges"] = edges.collect();
+    for (place, node) in view.nodes.iter().enumerate() {
+        value["nodes"][place]["reads"] = json!(node.reads);
+        value["nodes"][place]["writes"] = json!(node.writes);
+    }
+    let joins = view.joins.iter().map(|join| {
+        let name = |node: &usize| view.nodes[*node].name.as_str();
+        json!({
+            "name": join.name.as_str(),
+            "rule": join.rule,
+            "members": join.members.iter().map(name).collect::<Vec<_>>(),
+        })
+    });
+    value["joins"] = joins.collect();
     shell.out.value(&value);
     for line in lines(view) {
         shell.out.say(line);
@@ -70,7 +83,13 @@ fn lines(view: &GraphView) -> Vec<String> {
         let name = node.name.to_string();
         (Point::Node(place), name, about(node))
     });
-    let points: Vec<_> = [start].into_iter().chain(nodes).collect();
+    let joins = view.joins.iter().enumerate().map(|(place, join)| {
+        let name = |node: &usize| view.nodes[*node].name.as_str();
+        let members: Vec<_> = join.members.iter().map(name).collect();
+        let about = format!("join, {}: {}", join.rule, members.join(", "));
+        (Point::Join(place), join.name.to_string(), about)
+    });
+    let points: Vec<_> = [start].into_iter().chain(nodes).chain(joins).collect();
     let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
     let names = widest(&mut points.iter().map(|(_, name, _)| name.chars().count()));
     let labels = widest(&mut view.edges.iter().map(|edge| edge.label.chars().count()));
@@ -153,6 +172,13 @@ fn about(node: &NodeView) -> String {
     if *blocking {
         about.push("blocking".to_owned());
     }
+    for (verb, fields) in [("reads", &node.reads), ("writes", &node.writes)] {
+        match fields.as_deref() {
+            None => {}
+            Some([]) => about.push(format!("{verb} nothing")),
+            Some(fields) => about.push(format!("{verb} {}", fields.join(" "))),
+        }
+    }
     about.join(", ")
 }
 
@@ -165,10 +191,7 @@ fn to(view: &GraphView, edge: &EdgeView) -> String {
 }
 
 fn name_of(view: &GraphView, point: Point) -> Option<&str> {
-    match point {
-        Point::Node(place) => view.nodes.get(place).map(|node| node.name.as_str()),
-        Point::Start | Point::End => None,
-    }
+    view.name_of(point).map(|name| name.as_str())
 }
 
 fn policy_json(policy: &Policy) -> Value {

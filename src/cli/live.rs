@@ -63,6 +63,7 @@ impl LiveView {
             let name = |place: usize| graph.nodes[place].name.to_string();
             let to = match edge.to {
                 Point::Node(place) => name(place),
+                Point::Join(place) => graph.joins[place].name.to_string(),
                 _ => "end".to_owned(),
             };
             if let Point::Node(from) = edge.from {
@@ -310,6 +311,8 @@ mod tests {
             exits: Vec::new(),
             payload: None,
             asks: None,
+            reads: None,
+            writes: None,
             inner: None,
             policy: Policy::default(),
         };
@@ -325,6 +328,7 @@ mod tests {
             doc: "",
             name: "graph".to_owned(),
             state: "State",
+            joins: Vec::new(),
             nodes: vec![node("read"), node("sum \u{1b}[2J")],
             edges: vec![edge(0, Point::Node(1)), edge(0, Point::End)],
             fields: Vec::<FieldView>::new(),

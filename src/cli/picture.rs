@@ -10,7 +10,7 @@ use super::list::head;
 use super::look::checkpoint;
 use super::shell::{Shell, quoted};
 use crate::dot::{Dot, Folded, Mermaid, Overlay, Svg, Timeline};
-use crate::{Event, GraphView, Point, Seq, ThreadId, events, events_until};
+use crate::{Event, GraphView, Seq, ThreadId, events, events_until};
 
 /// Draws a graph, or a thread.
 pub(super) async fn dot(shell: &mut Shell, args: &DotArgs) -> Result<Exit, Failure> {
@@ -164,10 +164,7 @@ fn nodes(view: &GraphView, overlay: &Overlay, times: bool) -> Value {
 }
 
 fn edges(view: &GraphView, overlay: &Overlay) -> Value {
-    let name = |point| match point {
-        Point::Node(place) => view.nodes.get(place).map(|node| node.name.as_str()),
-        Point::Start | Point::End => None,
-    };
+    let name = |point| view.name_of(point).map(|name| name.as_str());
     let edge = |(place, edge): (usize, &crate::EdgeView)| {
         let run = overlay.edge(place);
         json!({

@@ -12,6 +12,7 @@ use crate::graph::GraphView;
 /// A graph as DOT; its [`Display`](fmt::Display) is the text.
 ///
 /// - A node's shape and colour say its kind; a double border says that it is a worker.
+/// - A join is a funnel that says what it waits for.
 /// - A plain edge is a solid line, an exit or a branch a dashed one with its label, a fan-out a
 ///   thick one with `each` and the type of its payloads, and what is taken in place of a fan-out
 ///   over nothing is dotted.
@@ -111,9 +112,9 @@ fn write_graph(
     let spots = scene.spots(prefix);
     for spot in &spots {
         match (spot.node, spot.inner()) {
-            (None, _) => write_end_of_graph(f, spot, indent)?,
-            (Some(_), None) => write_node(f, spot, indent)?,
-            (Some(_), Some((inner, prefix))) => {
+            (None, _) if spot.join.is_none() => write_end_of_graph(f, spot, indent)?,
+            (_, None) => write_node(f, spot, indent)?,
+            (_, Some((inner, prefix))) => {
                 let (id, look) = (&spot.id, &spot.look);
                 let width = look.mark.map_or("1.4", |mark| mark.width);
                 writeln!(f, "{indent}subgraph \"cluster_{id}\" {{")?;
@@ -159,7 +160,7 @@ fn write_node(f: &mut fmt::Formatter<'_>, spot: &Spot<'_>, indent: &str) -> fmt:
         spot.id,
         DotText(&spot.text()),
         look.class,
-        look.class,
+        DotText(&spot.tooltip()),
         look.shape.graphviz(),
     )?;
     if look.shape == Shape::Rounded {

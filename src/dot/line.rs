@@ -2,7 +2,7 @@
 
 use super::overlay::{EdgeRun, NodeRun, Overlay};
 use super::text::short_type;
-use crate::graph::EdgeView;
+use crate::graph::{EdgeView, NodeView};
 
 /// How an edge is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,4 +105,16 @@ pub(super) fn time(micros: u64) -> String {
         10_000..1_000_000 => format!("{} ms", micros / 1000),
         _ => format!("{:.1} s", micros as f64 / 1e6),
     }
+}
+
+/// What a node says that it reads and writes.
+pub(super) fn declared(node: &NodeView) -> Vec<String> {
+    let fields = |verb, fields: &Option<Vec<&'static str>>| {
+        fields.as_ref().map(|fields| match fields.as_slice() {
+            [] => format!("{verb} nothing"),
+            fields => format!("{verb} {}", fields.join(", ")),
+        })
+    };
+    let said = [fields("reads", &node.reads), fields("writes", &node.writes)];
+    said.into_iter().flatten().collect()
 }

@@ -45,6 +45,8 @@ pub(super) enum Shape {
     House,
     /// A block with an upper and a right side.
     Block,
+    /// Wide above and narrow below.
+    Funnel,
 }
 
 impl Shape {
@@ -60,6 +62,7 @@ impl Shape {
             Shape::Note => "note",
             Shape::House => "house",
             Shape::Block => "box3d",
+            Shape::Funnel => "invtrapezium",
         }
     }
 
@@ -76,6 +79,7 @@ impl Shape {
             Shape::Box => ("[", "]"),
             Shape::House => (">", "]"),
             Shape::Block => ("[[", "]]"),
+            Shape::Funnel => ("{", "}"),
         }
     }
 }
@@ -94,6 +98,15 @@ pub(super) const START: Look = Look {
     class: "start",
     shape: Shape::Circle,
     fill: "#d9d9d9",
+    border: LINE,
+    mark: None,
+};
+
+/// Where branches wait for each other.
+pub(super) const JOIN: Look = Look {
+    class: "join",
+    shape: Shape::Funnel,
+    fill: "#f6f6f6",
     border: LINE,
     mark: None,
 };

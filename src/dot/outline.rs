@@ -50,6 +50,7 @@ impl Shape {
             }
             Shape::Hexagon => (2.0 * CUT, 0.0),
             Shape::Octagon => (CORNER, 0.0),
+            Shape::Funnel => (2.0 * CUT, 0.0),
             Shape::Tabs => (2.0 * TAB, 0.0),
             Shape::Note => (FOLD, 0.0),
             Shape::House => (0.0, ROOF),
@@ -64,6 +65,7 @@ impl Shape {
         let height = (height + 14.0 + high + double).max(34.0);
         let (inset, rim) = match self {
             Shape::Hexagon => (CUT, Rim::Point(CUT)),
+            Shape::Funnel => (CUT, Rim::Level),
             Shape::Octagon => (CORNER, Rim::Level),
             Shape::House => (8.0, Rim::Roof(ROOF)),
             Shape::Note => (FOLD, Rim::Level),
@@ -135,6 +137,12 @@ impl Shape {
                 (left + CORNER, bottom),
                 (left, bottom - CORNER),
                 (left, top + CORNER),
+            ]),
+            Shape::Funnel => polygon(&[
+                (left, top),
+                (right, top),
+                (right - CUT, bottom),
+                (left + CUT, bottom),
             ]),
             Shape::House => polygon(&[
                 (x, top),

@@ -227,6 +227,9 @@ impl Overlay {
                 None => self.miss(edge_text(taken)),
             }
             let Some(to) = &taken.to else { continue };
+            if view.joins.iter().any(|join| join.name == *to) {
+                continue;
+            }
             let is_worker = view
                 .nodes
                 .iter()
@@ -276,10 +279,7 @@ impl fmt::Display for Overlay {
 }
 
 fn name(view: &GraphView, point: Point) -> Option<&str> {
-    match point {
-        Point::Node(place) => view.nodes.get(place).map(|node| node.name.as_str()),
-        Point::Start | Point::End => None,
-    }
+    view.name_of(point).map(|name| name.as_str())
 }
 
 fn edge_text(edge: &TakenEdge) -> String {

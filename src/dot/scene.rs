@@ -1,9 +1,9 @@
 //! What is to be drawn, for all formats: the one walk over a view and the run that is laid over it.
 
 use super::line::{self, Drawn, Stroke, facts};
-use super::look::{END, Look, START, look, marked};
+use super::look::{END, JOIN, Look, START, look, marked};
 use super::overlay::{EdgeRun, Overlay};
-use crate::graph::{EdgeView, GraphView, NodeView, Point};
+use crate::graph::{EdgeView, GraphView, JoinView, NodeView, Point};
 
 /// A graph, and maybe a run over it.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub(super) struct Scene<'g> {
     pub(super) run: Option<Drawn<'g>>,
 }
 
-/// A node as it is drawn, or the start or the end.
+/// A node as it is drawn, or a join, or the start or the end.
 #[derive(Debug)]
 pub(super) struct Spot<'g> {
     /// Made of places alone, so no two names can share one and no name can be a word of a language.
@@ -21,8 +21,10 @@ pub(super) struct Spot<'g> {
     /// What a run did with it, a line each.
     pub(super) facts: Vec<String>,
     pub(super) look: Look,
-    /// The node; none for the start and the end.
+    /// The node; none for the start, the end and a join.
     pub(super) node: Option<&'g NodeView>,
+    /// The join, if it is one.
+    pub(super) join: Option<&'g JoinView>,
 }
 
 /// An edge as it is drawn.
@@ -59,7 +61,7 @@ impl<'g> Scene<'g> {
         self
     }
 
-    /// The start, the nodes, the end. The ids begin with the prefix.
+    /// The start, the nodes, the joins, the end. The ids begin with the prefix.
     pub(super) fn spots(&self, prefix: &str) -> Vec<Spot<'g>> {
         let end_of_graph = |id: &str, name: &'static str, look: Look| Spot {
             id: format!("{prefix}{id}"),
@@ -67,6 +69,15 @@ impl<'g> Scene<'g> {
             facts: Vec::new(),
             look,
             node: None,
+            join: None,
+        };
+        let join = |(place, join): (usize, &'g JoinView)| Spot {
+            id: format!("{prefix}j{place}"),
+            name: &join.rule,
+            facts: Vec::new(),
+            look: JOIN,
+            node: None,
+            join: Some(join),
         };
         let node = |(place, node): (usize, &'g NodeView)| Spot {
             id: format!("{prefix}n{place}"),
@@ -77,20 +88,24 @@ impl<'g> Scene<'g> {
                 None => look(node.kind),
             },
             node: Some(node),
+            join: None,
         };
         let nodes = self.view.nodes.iter().enumerate().map(node);
         let start = end_of_graph("start", "start", START);
         let end = end_of_graph("stop", "end", END);
-        std::iter::once(start).chain(nodes).chain([end]).collect()
+        let joins = self.view.joins.iter().enumerate().map(join);
+        let inside = nodes.chain(joins);
+        std::iter::once(start).chain(inside).chain([end]).collect()
     }
 
     /// The edges; one from or to a node that the view does not have is left out.
     pub(super) fn lines(&self) -> Vec<Line<'g>> {
-        let count = self.view.nodes.len();
+        let (count, joins) = (self.view.nodes.len(), self.view.joins.len());
         let spot = |point| match point {
             Point::Start => Some(0),
             Point::Node(place) => (place < count).then_some(place + 1),
-            Point::End => Some(count + 1),
+            Point::Join(place) => (place < joins).then_some(count + place + 1),
+            Point::End => Some(count + joins + 1),
         };
         let line = |(place, edge): (usize, &'g EdgeView)| {
             let run = self.run.map(|run| run.overlay.edge(place));
@@ -115,6 +130,16 @@ impl<'g> Spot<'g> {
         let facts = self.facts.iter().map(String::as_str);
         let lines: Vec<_> = std::iter::once(self.name).chain(facts).collect();
         lines.join("\n")
+    }
+
+    /// What it is: a node's kind and what it says of fields, a join's name.
+    pub(super) fn tooltip(&self) -> String {
+        let mut parts = vec![match self.join {
+            Some(join) => join.name.to_string(),
+            None => self.look.class.to_owned(),
+        }];
+        parts.extend(self.node.into_iter().flat_map(line::declared));
+        parts.join("; ")
     }
 
     /// Whether it stands for one task a payload.

@@ -339,11 +339,15 @@ fn text_size((names, facts): &(Vec<String>, Vec<String>)) -> (f64, f64) {
 
 /// What a node is and what a run did with it, as a sentence.
 fn about(spot: &Spot<'_>) -> Option<String> {
+    if let Some(join) = spot.join {
+        return Some(join.name.to_string());
+    }
     let node = spot.node?;
     let mut about = vec![node.kind.name().to_owned()];
     if let Some(payload) = node.payload {
         about.push(format!("worker of {}", super::text::short_type(payload)));
     }
+    about.extend(super::line::declared(node));
     about.extend(spot.facts.iter().cloned());
     Some(about.join("; "))
 }

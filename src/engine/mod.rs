@@ -4,12 +4,16 @@
 //! position, or what went wrong. It never awaits, never stores, never reads a clock, and what it
 //! does costs as much as the frontier, not as much as the graph.
 
+mod join;
 mod plan;
 mod position;
 mod reduce;
 mod route;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use join::{Unsatisfied, joins_at_start};
 pub(crate) use plan::{Planned, plan};
-pub(crate) use position::{Ended, Outcome, Outcomes, Position, Superstep, Task, Via};
-pub(crate) use reduce::{Reduced, reduce, reduce_states};
+pub(crate) use position::{Ended, OpenJoin, Outcome, Outcomes, Position, Superstep, Task, Via};
+pub(crate) use reduce::{Reduced, Unreduced, reduce, reduce_states};
 pub(crate) use route::{RouteFault, Routed, Taken, route, start};

@@ -21,6 +21,7 @@ pub(crate) fn plan<S: State>(position: Position<S>) -> Planned<S> {
         step,
         state,
         frontier,
+        joins,
         recorded,
         spare,
     } = position;
@@ -28,6 +29,7 @@ pub(crate) fn plan<S: State>(position: Position<S>) -> Planned<S> {
         step: step + 1,
         before: state,
         tasks: frontier,
+        joins,
         recorded,
         spare,
     })

@@ -13,10 +13,30 @@ pub(crate) struct Position<S: State> {
     pub(crate) state: Arc<S>,
     /// What runs next, in the order in which its updates will be merged.
     pub(crate) frontier: Vec<Task>,
+    /// The joins at which somebody has arrived.
+    pub(crate) joins: Vec<OpenJoin>,
     /// Outcomes of the open superstep that were recorded before, by place in the frontier.
     pub(crate) recorded: Vec<(usize, Outcome<S::Update>)>,
     /// An emptied frontier, kept for its memory.
     pub(crate) spare: Vec<Task>,
+}
+
+/// One entry of a join: a round of it that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenJoin {
+    /// The join, by place in the graph.
+    pub(crate) join: u32,
+    /// The superstep that began it.
+    pub(crate) entry: u64,
+    /// The nodes that have arrived, in that order.
+    pub(crate) arrived: Vec<u32>,
+    /// When it goes on with whoever has arrived.
+    pub(crate) due_ms: Option<u64>,
+    /// The record that says so.
+    pub(crate) timer: Option<u64>,
+    /// None while it waits. After it has gone on without all: the places that may still bring late
+    /// ones, nodes of the frontier and joins. Those that they bring change nothing any more.
+    pub(crate) late: Option<Vec<u32>>,
 }
 
 /// One task.
@@ -34,7 +54,7 @@ pub(crate) struct Task {
 /// How a task was reached; for people only, nothing is decided by it.
 #[derive(Clone, Copy)]
 pub(crate) struct Via {
-    /// From which node; none for the start.
+    /// From which node or join, by place; none for the start.
     pub(crate) from: Option<u32>,
     /// The exit's label; empty for a plain edge.
     pub(crate) label: &'static str,
@@ -48,6 +68,8 @@ pub(crate) struct Superstep<S: State> {
     pub(crate) before: Arc<S>,
     /// All its tasks, in merge order.
     pub(crate) tasks: Vec<Task>,
+    /// The joins at which somebody had arrived before.
+    pub(crate) joins: Vec<OpenJoin>,
     /// What was recorded before, by place in `tasks`.
     pub(crate) recorded: Vec<(usize, Outcome<S::Update>)>,
     /// An emptied frontier, kept for its memory.

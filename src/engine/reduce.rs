@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::position::{Ended, Outcome, Outcomes, Superstep, Task};
+use super::position::{Ended, OpenJoin, Outcome, Outcomes, Superstep, Task};
+use crate::graph::Compiled;
 use crate::state::{MergeFault, State, panic_message};
 
 /// A superstep whose updates are merged.
@@ -11,8 +12,17 @@ pub(crate) struct Reduced<S: State> {
     pub(crate) step: u64,
     pub(crate) state: Arc<S>,
     pub(crate) tasks: Vec<Task>,
+    pub(crate) joins: Vec<OpenJoin>,
     pub(crate) ended: Ends,
     pub(crate) spare: Vec<Task>,
+}
+
+/// Why a superstep could not be merged.
+#[derive(Debug)]
+pub(crate) enum Unreduced {
+    /// The task at this place wrote a field that its node does not say it writes.
+    Undeclared(usize, &'static str),
+    Merge(MergeFault),
 }
 
 /// How the tasks were left, in merge order.
@@ -40,13 +50,20 @@ impl Ends {
 )]
 #[inline]
 pub(crate) fn reduce<S: State>(
+    graph: &Compiled<S>,
     superstep: Superstep<S>,
     outcomes: Outcomes<S::Update>,
-) -> Result<Reduced<S>, (Superstep<S>, MergeFault)> {
+) -> Result<Reduced<S>, (Superstep<S>, Unreduced)> {
+    if graph.declares
+        && let Some(fault) = undeclared(graph, &superstep.tasks, &outcomes)
+    {
+        return Err((superstep, fault));
+    }
     let Superstep {
         step,
         before: mut state,
         tasks,
+        joins,
         recorded,
         spare,
     } = superstep;
@@ -64,6 +81,7 @@ pub(crate) fn reduce<S: State>(
             step,
             state,
             tasks,
+            joins,
             ended,
             spare,
         }),
@@ -72,12 +90,36 @@ pub(crate) fn reduce<S: State>(
                 step,
                 before: state,
                 tasks,
+                joins,
                 recorded,
                 spare,
             },
-            fault,
+            Unreduced::Merge(fault),
         )),
     }
+}
+
+/// The first write that a node does not say it makes.
+fn undeclared<S: State>(
+    graph: &Compiled<S>,
+    tasks: &[Task],
+    outcomes: &Outcomes<S::Update>,
+) -> Option<Unreduced> {
+    let updates = match outcomes {
+        Outcomes::One(outcome) => std::slice::from_ref(&outcome.update),
+        Outcomes::Many(updates, _) => updates,
+    };
+    for (place, (task, update)) in tasks.iter().zip(updates).enumerate() {
+        let Some(writes) = &graph.node(task.node).writes else {
+            continue;
+        };
+        let mut fields = S::fields().iter();
+        let found = fields.find(|field| field.written(update) && !writes.contains(&field.name()));
+        if let Some(field) = found {
+            return Some(Unreduced::Undeclared(place, field.name()));
+        }
+    }
+    None
 }
 
 /// Merges updates into a shared state. It is cloned only if a snapshot of it is still held.

@@ -3,7 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::position::{Ended, Position, Task, Via};
+use super::join::{Joins, Unsatisfied, unsatisfied};
+use super::position::{Ended, OpenJoin, Position, Task, Via};
 use super::reduce::{Ends, Reduced};
 use crate::graph::{Compiled, Dest, Out};
 use crate::node::{ErrorClass, NodeError};
@@ -16,7 +17,7 @@ pub(crate) struct Routed<S: State> {
     pub(crate) taken: Vec<Taken>,
 }
 
-/// An edge that was taken.
+/// An edge that was taken. Its ends are places: nodes, or joins.
 #[derive(Clone, Copy)]
 pub(crate) struct Taken {
     pub(crate) from: Option<u32>,
@@ -25,30 +26,38 @@ pub(crate) struct Taken {
     pub(crate) tasks: u32,
 }
 
-/// Why a decision could not be made.
-pub(crate) struct RouteFault {
-    /// The node whose decision it was; none for the start.
-    pub(crate) node: Option<u32>,
-    pub(crate) error: NodeError,
+/// Why it cannot be said what runs next.
+pub(crate) enum RouteFault {
+    /// A decision could not be made: that of a node or join, by place; none for the start.
+    Undecided(Option<u32>, NodeError),
+    /// Nothing is left to run, and these joins wait.
+    Unsatisfied(Vec<Unsatisfied>),
 }
 
-/// Finds what runs next. On a fault the reduced superstep comes back, so that the decision can be
-/// asked for again without running a node.
+/// Finds what runs next, at this time, where joins have an end to their waiting. On a fault the
+/// reduced superstep comes back, so that the decision can be asked for again without running a node.
+#[expect(
+    clippy::result_large_err,
+    reason = "the reduced superstep is moved, as on success"
+)]
 #[inline]
 pub(crate) fn route<S: State>(
     graph: &Compiled<S>,
     reduced: Reduced<S>,
     keep_taken: bool,
+    now_ms: u64,
 ) -> Result<Routed<S>, (Reduced<S>, RouteFault)> {
     let Reduced {
         step,
         state,
         mut tasks,
+        joins,
         ended,
         mut spare,
     } = reduced;
     // The common case: one task, whose way leads to one node.
     if let [only] = tasks.as_mut_slice()
+        && joins.is_empty()
         && let Some((label, target)) = decided(graph, only.node, ended.get(0))
         && let [Dest::Node(next)] = graph.target(target)
     {
@@ -72,39 +81,41 @@ pub(crate) fn route<S: State>(
             step,
             state,
             frontier: tasks,
+            joins,
             recorded: Vec::new(),
             spare,
         };
         return Ok(Routed { position, taken });
     }
     spare.clear();
-    let mut ways = Ways::new(graph, &state, spare, keep_taken);
-    if let Err(fault) = ways.leave_all(&tasks, &ended) {
-        let spare = std::mem::take(&mut ways.next);
-        return Err((
+    let waiting = Joins::new(graph, step, now_ms, joins.clone());
+    let mut ways = Ways::new(graph, &state, spare, keep_taken, waiting);
+    let left = ways.leave_all(&tasks, &ended);
+    match left.and_then(|()| ways.end()) {
+        Ok((frontier, joins, taken)) => {
+            tasks.clear();
+            let position = Position {
+                step,
+                state,
+                frontier,
+                joins,
+                recorded: Vec::new(),
+                spare: tasks,
+            };
+            Ok(Routed { position, taken })
+        }
+        Err(fault) => Err((
             Reduced {
                 step,
                 state,
                 tasks,
+                joins,
                 ended,
-                spare,
+                spare: Vec::new(),
             },
             fault,
-        ));
+        )),
     }
-    let Ways { next, taken, .. } = ways;
-    tasks.clear();
-    let frontier = settled(next);
-    Ok(Routed {
-        position: Position {
-            step,
-            state,
-            frontier,
-            recorded: Vec::new(),
-            spare: tasks,
-        },
-        taken,
-    })
 }
 
 /// Finds what runs first.
@@ -112,8 +123,10 @@ pub(crate) fn start<S: State>(
     graph: &Compiled<S>,
     step: u64,
     state: Arc<S>,
+    now_ms: u64,
 ) -> Result<Routed<S>, RouteFault> {
-    let mut ways = Ways::new(graph, &state, Vec::new(), true);
+    let joins = Joins::new(graph, step, now_ms, Vec::new());
+    let mut ways = Ways::new(graph, &state, Vec::new(), true, joins);
     ways.follow(
         Via {
             from: None,
@@ -121,13 +134,13 @@ pub(crate) fn start<S: State>(
         },
         graph.start,
     )?;
-    ways.leave_empty_fans()?;
-    let Ways { next, taken, .. } = ways;
-    let frontier = settled(next);
+    ways.go_on()?;
+    let (frontier, joins, taken) = ways.end()?;
     let position = Position {
         step,
         state,
         frontier,
+        joins,
         recorded: Vec::new(),
         spare: Vec::new(),
     };
@@ -175,10 +188,22 @@ struct Ways<'g, S: State> {
     keep_taken: bool,
     /// Workers that were fanned out to over nothing, each once.
     empty: Vec<u32>,
+    /// How many of them are left.
+    left: usize,
+    joins: Joins<'g, S>,
 }
 
+/// The frontier, the joins that wait, and the edges taken.
+type Found = (Vec<Task>, Vec<OpenJoin>, Vec<Taken>);
+
 impl<'g, S: State> Ways<'g, S> {
-    fn new(graph: &'g Compiled<S>, state: &'g S, next: Vec<Task>, keep_taken: bool) -> Self {
+    fn new(
+        graph: &'g Compiled<S>,
+        state: &'g S,
+        next: Vec<Task>,
+        keep_taken: bool,
+        joins: Joins<'g, S>,
+    ) -> Self {
         Self {
             graph,
             state,
@@ -186,6 +211,8 @@ impl<'g, S: State> Ways<'g, S> {
             taken: Vec::new(),
             keep_taken,
             empty: Vec::new(),
+            left: 0,
+            joins,
         }
     }
 
@@ -198,27 +225,54 @@ impl<'g, S: State> Ways<'g, S> {
                 .iter()
                 .take_while(|task| task.node == node)
                 .count();
+            self.joins.leave(node, true);
             self.leave(node, (place..place + group).map(|task| ended.get(task)))?;
             place += group;
         }
-        self.leave_empty_fans()
+        self.go_on()
+    }
+
+    /// Leaves what no task has to be run for: workers without tasks, and joins that go on.
+    fn go_on(&mut self) -> Result<(), RouteFault> {
+        loop {
+            self.leave_empty_fans()?;
+            let Some(ripe) = self.joins.ripe(&self.next) else {
+                return Ok(());
+            };
+            let join = self.joins.go_on(ripe);
+            let via = Via {
+                from: Some(self.graph.join_place(join)),
+                label: "",
+            };
+            self.follow(via, self.graph.joins[join as usize].target)?;
+        }
+    }
+
+    /// What was found, if nobody waits in vain.
+    fn end(self) -> Result<Found, RouteFault> {
+        let frontier = settled(self.next);
+        let joins = self.joins.close(&frontier);
+        if frontier.is_empty() && !joins.is_empty() {
+            return Err(RouteFault::Unsatisfied(unsatisfied(&joins)));
+        }
+        Ok((frontier, joins, self.taken))
     }
 
     /// Leaves the workers that were fanned out to over nothing: each once, and only if no other
     /// edge has given it tasks, after which it will be left anyway. Leaving one may add another.
     fn leave_empty_fans(&mut self) -> Result<(), RouteFault> {
-        let mut left = 0;
-        while left < self.empty.len() {
+        while self.left < self.empty.len() {
             // One that another of them may still give tasks to waits for it.
-            let waiting = &self.empty[left..];
+            let waiting = &self.empty[self.left..];
             let free = waiting.iter().position(|worker| {
                 let others = waiting.iter().filter(|other| *other != worker);
                 !others.into_iter().any(|other| self.feeds(*other, *worker))
             });
-            self.empty.swap(left, left + free.unwrap_or(0));
-            let worker = self.empty[left];
-            left += 1;
+            self.empty.swap(self.left, self.left + free.unwrap_or(0));
+            let worker = self.empty[self.left];
+            self.left += 1;
             if !self.next.iter().any(|task| task.node == worker) {
+                self.joins.leave(worker, false);
                 self.leave(worker, std::iter::empty())?;
             }
         }
@@ -300,8 +354,15 @@ impl<'g, S: State> Ways<'g, S> {
         for dest in graph.target(target) {
             match dest {
                 Dest::End => self.take(via, None, 1),
+                Dest::Join(join) => {
+                    self.take(via, Some(graph.join_place(*join)), 0);
+                    if let Some(node) = via.from {
+                        self.joins.arrive(*join, node);
+                    }
+                }
                 Dest::Node(node) => {
                     self.take(via, Some(*node), 1);
+                    self.joins.lead(*node);
                     self.next.push(Task {
                         node: *node,
                         index: 0,
@@ -313,6 +374,7 @@ impl<'g, S: State> Ways<'g, S> {
                     let state = self.state;
                     let payloads = guarded(via.from, || Ok(split(state)))?;
                     self.take(via, Some(*worker), payloads.len() as u32);
+                    self.joins.lead(*worker);
                     if payloads.is_empty() && !self.empty.contains(worker) {
                         self.empty.push(*worker);
                     }
@@ -346,10 +408,7 @@ fn exit_of(targets: &[u32], exit: usize, node: u32) -> Result<u32, RouteFault> {
         let count = targets.len();
         let why = format!("it was left by exit {exit}, but has {count}: `Exits::index` is wrong");
         let error = NodeError::new(ErrorClass::Invalid, why);
-        RouteFault {
-            node: Some(node),
-            error,
-        }
+        RouteFault::Undecided(Some(node), error)
     })
 }
 
@@ -359,10 +418,10 @@ fn guarded<T>(
     decide: impl FnOnce() -> Result<T, NodeError>,
 ) -> Result<T, RouteFault> {
     match catch_unwind(AssertUnwindSafe(decide)) {
-        Ok(decided) => decided.map_err(|error| RouteFault { node, error }),
+        Ok(decided) => decided.map_err(|error| RouteFault::Undecided(node, error)),
         Err(panic) => {
             let error = NodeError::new(ErrorClass::Panicked, panic_message(&*panic));
-            Err(RouteFault { node, error })
+            Err(RouteFault::Undecided(node, error))
         }
     }
 }

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::check;
 use super::compiled::{Choose, Entry, Graph, Out, Tolerate};
 use super::error::{BuildError, Problem};
+use super::join::Draft;
 use super::target::{At, Dest, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
 use super::view::NodeKind;
 use crate::ids::NodeName;
@@ -28,6 +29,7 @@ pub struct Builder<S: State> {
     pub(super) nodes: Vec<Entry<S>>,
     pub(super) targets: Vec<Vec<Dest<S>>>,
     pub(super) start: Option<u32>,
+    pub(super) joins: Vec<Draft>,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -57,6 +59,7 @@ impl<S: State> Builder<S> {
             nodes: Vec::new(),
             targets: Vec::new(),
             start: None,
+            joins: Vec::new(),
             problems,
         }
     }
@@ -233,6 +236,8 @@ impl<S: State> Builder<S> {
             tolerate: None,
             out: None,
             empty: None,
+            reads: None,
+            writes: None,
         });
         At {
             node,
@@ -264,7 +269,7 @@ impl<S: State> Builder<S> {
         self.problems.push(Problem::Exits { node, reason });
     }
 
-    fn entry(&mut self, at: At) -> Option<&mut Entry<S>> {
+    pub(super) fn entry(&mut self, at: At) -> Option<&mut Entry<S>> {
         if at.builder != self.id {
             self.problems.push(Problem::Foreign);
             return None;
@@ -272,7 +277,7 @@ impl<S: State> Builder<S> {
         self.nodes.get_mut(at.node as usize)
     }
 
-    fn target(&mut self, target: Target<S>) -> u32 {
+    pub(super) fn target(&mut self, target: Target<S>) -> u32 {
         let mut dests = Vec::with_capacity(target.dests.len());
         for (builder, dest) in target.dests {
             match builder {

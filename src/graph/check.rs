@@ -8,21 +8,26 @@ use petgraph::visit::{Dfs, Reversed};
 
 use super::builder::Builder;
 use super::compiled::{Compiled, Entry, Graph, Out};
+use super::declared::check_writers;
 use super::error::{BuildError, Problem};
+use super::join::{self, Join};
+use super::reach::Places;
 use super::target::Dest;
-use super::view::{AskView, EdgeView, FieldView, GraphView, NodeView, Point};
+use super::view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeView, Point};
 use crate::ids::NodeName;
 use crate::state::{AnyField, State};
 
 pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildError> {
     let Builder {
         name,
-        nodes,
-        targets,
+        id,
+        mut nodes,
+        mut targets,
         start,
+        joins,
         mut problems,
-        ..
     } = builder;
+    let joins = join::compile(joins, id, &mut nodes, &mut targets, start, &mut problems);
     let mut by_name = HashMap::with_capacity(nodes.len());
     for (place, node) in nodes.iter().enumerate() {
         if by_name.insert(node.name.clone(), place as u32).is_some() {
@@ -32,11 +37,21 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
         }
         check_node(node, &mut problems);
     }
+    let mut names: Vec<_> = nodes.iter().map(|node| &node.name).collect();
+    for join in &joins {
+        if names.contains(&&join.name) {
+            let join = join.name.clone();
+            problems.push(Problem::JoinTwice { join });
+        }
+        names.push(&join.name);
+    }
     if start.is_none() {
         problems.push(Problem::NoStart);
     }
+    let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
     let view = GraphView {
-        edges: edges(&nodes, &targets, start),
+        joins: joins.iter().map(|join| join_view(join, &names)).collect(),
+        edges: edges(&nodes, &targets, start, &joins),
         nodes: nodes.iter().map(node_view).collect(),
         fields: S::fields().iter().map(|field| field_view(*field)).collect(),
         state: S::NAME,
@@ -44,6 +59,11 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
         name,
     };
     check_paths(&view, &mut problems);
+    check_writers(
+        &nodes,
+        || Places::of(&nodes, &targets, &joins, start),
+        &mut problems,
+    );
     let initial = S::default();
     for field in S::fields() {
         if let Err(why) = field.check_value(&initial) {
@@ -56,9 +76,11 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
     match start {
         Some(start) if problems.is_empty() => {
             let fingerprint = fingerprint(&view, &nodes);
-            let names = nodes.iter().map(|node| node.name.clone()).collect();
+            let declares = nodes.iter().any(|node| node.writes.is_some());
             Ok(Graph::of(Compiled {
-                names,
+                names: names.into(),
+                joins,
+                declares,
                 nodes,
                 targets,
                 start,
@@ -121,7 +143,17 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
             answer_is: (asks.known)(),
         }),
         policy: node.policy.clone(),
+        reads: node.reads.clone(),
+        writes: node.writes.clone(),
         inner: None,
+    }
+}
+
+fn join_view(join: &Join, nodes: &[NodeName]) -> JoinView {
+    JoinView {
+        name: join.name.clone(),
+        members: join.members.iter().map(|node| *node as usize).collect(),
+        rule: join.rule(nodes),
     }
 }
 
@@ -141,6 +173,7 @@ fn edges<S: State>(
     nodes: &[Entry<S>],
     targets: &[Vec<Dest<S>>],
     start: Option<u32>,
+    joins: &[Join],
 ) -> Vec<EdgeView> {
     let mut edges = Vec::new();
     let mut add = |from, target: u32, label, conditional, when_empty| {
@@ -154,6 +187,7 @@ fn edges<S: State>(
                         payload.map(|payload| payload.type_name),
                     )
                 }
+                Dest::Join(join) => (Point::Join(*join as usize), None),
                 Dest::End => (Point::End, None),
             };
             edges.push(EdgeView {
@@ -192,13 +226,17 @@ fn edges<S: State>(
             add(from, empty, "when empty", true, true);
         }
     }
+    for (place, join) in joins.iter().enumerate() {
+        add(Point::Join(place), join.target, "", false, false);
+    }
     edges
 }
 
 /// Every node can be reached from the start, and from every node the end can be reached.
 fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
-    let mut paths: DiGraph<(), ()> = DiGraph::with_capacity(view.nodes.len() + 2, view.edges.len());
-    for _ in &view.nodes {
+    let places = view.nodes.len() + view.joins.len();
+    let mut paths: DiGraph<(), ()> = DiGraph::with_capacity(places + 2, view.edges.len());
+    for _ in 0..places {
         paths.add_node(());
     }
     let start = paths.add_node(());
@@ -206,6 +244,7 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
     let index = |point| match point {
         Point::Start => start,
         Point::Node(node) => NodeIndex::new(node),
+        Point::Join(join) => NodeIndex::new(view.nodes.len() + join),
         Point::End => end,
     };
     for edge in &view.edges {
@@ -236,7 +275,7 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
     for (number, component) in components.into_iter().enumerate() {
         let inside = |node: NodeIndex| component_of[node.index()] == number;
         let endless = component.iter().all(|node| {
-            is_node(node)
+            node.index() < places
                 && !ending.discovered.contains(node.index())
                 && paths.neighbors(*node).all(inside)
         });
@@ -244,7 +283,7 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
             .iter()
             .any(|node| paths.neighbors(*node).next().is_some());
         if endless && cyclic {
-            let mut nodes: Vec<NodeIndex> = component;
+            let mut nodes: Vec<NodeIndex> = component.into_iter().filter(is_node).collect();
             nodes.sort_unstable();
             let nodes: Vec<NodeName> = nodes.into_iter().map(name).collect();
             problems.push(Problem::EndlessCycle { nodes });
@@ -277,6 +316,11 @@ fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
             "{:?} {:?} {} {}",
             edge.from, edge.to, edge.label, edge.when_empty
         ));
+    }
+    for join in &view.joins {
+        add("join");
+        add(join.name.as_str());
+        add(&format!("{:?} {}", join.members, join.rule));
     }
     for field in &view.fields {
         add(field.name);

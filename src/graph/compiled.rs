@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::builder::Builder;
+use super::join::Join;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
 use crate::ids::NodeName;
@@ -92,6 +93,22 @@ pub(crate) struct Entry<S: State> {
     pub(crate) tolerate: Option<Tolerate<S>>,
     pub(crate) out: Option<Out<S>>,
     pub(crate) empty: Option<u32>,
+    /// The fields that it says it reads.
+    pub(crate) reads: Option<Vec<&'static str>>,
+    /// The fields that it says it writes: no others may it.
+    pub(crate) writes: Option<Vec<&'static str>>,
+}
+
+impl<S: State> Entry<S> {
+    /// The targets that it may be left for, one of them at a time.
+    pub(super) fn ways(&self) -> Vec<u32> {
+        let out: &[u32] = match &self.out {
+            Some(Out::Edge(target)) => std::slice::from_ref(target),
+            Some(Out::Exits(targets) | Out::Branch { targets, .. }) => targets,
+            None => &[],
+        };
+        out.iter().copied().chain(self.empty).collect()
+    }
 }
 
 /// The dense tables of a checked graph. Nodes and targets are addressed by place; only the checks
@@ -100,6 +117,9 @@ pub(crate) struct Compiled<S: State> {
     pub(crate) nodes: Vec<Entry<S>>,
     pub(crate) targets: Vec<Vec<Dest<S>>>,
     pub(crate) start: u32,
+    pub(crate) joins: Vec<Join>,
+    /// Whether a node says what it writes.
+    pub(crate) declares: bool,
     pub(crate) by_name: HashMap<NodeName, u32>,
     /// The names in declaration order, shared with the contexts of every run.
     pub(crate) names: Arc<[NodeName]>,
@@ -115,6 +135,24 @@ impl<S: State> Compiled<S> {
     #[inline]
     pub(crate) fn node(&self, node: u32) -> &Entry<S> {
         &self.nodes[node as usize]
+    }
+
+    /// The name of a place: of a node or, after all nodes, of a join.
+    pub(crate) fn place_name(&self, place: u32) -> &NodeName {
+        match self.nodes.get(place as usize) {
+            Some(node) => &node.name,
+            None => &self.joins[place as usize - self.nodes.len()].name,
+        }
+    }
+
+    /// The place of a join.
+    pub(crate) fn join_place(&self, join: u32) -> u32 {
+        self.nodes.len() as u32 + join
+    }
+
+    /// Whether a join waits only for so long.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.joins.iter().any(|join| join.timeout.is_some())
     }
 
     #[inline]

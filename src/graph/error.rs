@@ -116,6 +116,74 @@ pub enum Problem {
         /// Why.
         reason: &'static str,
     },
+    /// A join's name is no name.
+    #[error("a join has no proper name ({name:?}): {why}. Give it one with `.named(..)`")]
+    JoinName {
+        /// What it would be called.
+        name: String,
+        /// Why.
+        why: IdError,
+    },
+    /// Two joins, or a join and a node, have one name.
+    #[error(
+        "\"{join}\" is the name of a join and of another join or node: give the join one of its own, with `.named(..)`"
+    )]
+    JoinTwice {
+        /// The name.
+        join: NodeName,
+    },
+    /// A join makes no sense.
+    #[error("\"{join}\" makes no sense: {reason}")]
+    Join {
+        /// The join.
+        join: NodeName,
+        /// Why.
+        reason: String,
+    },
+    /// A node leads to a join that does not wait for it.
+    #[error(
+        "node \"{node}\" leads to \"{join}\", which does not wait for it: name it among the members"
+    )]
+    NoMember {
+        /// The join.
+        join: NodeName,
+        /// The node.
+        node: NodeName,
+    },
+    /// A join waits for a node that never leads to it.
+    #[error(
+        "\"{join}\" waits for \"{node}\", which never leads to it: lead one of its ways to the join's place"
+    )]
+    NeverArrives {
+        /// The join.
+        join: NodeName,
+        /// The node.
+        node: NodeName,
+    },
+    /// A join waits for nodes that never run for one another's sake.
+    #[error("\"{join}\" can never be met: {}. Wait for those that were started, with `gather`, or lead to both at once, with `a.and(b)`", never_both(first, second, chooser.as_ref()))]
+    NeverMet {
+        /// The join.
+        join: NodeName,
+        /// One of those that it waits for.
+        first: NodeName,
+        /// Another one.
+        second: NodeName,
+        /// The node that leads to one or to the other.
+        chooser: Option<NodeName>,
+    },
+    /// Two nodes that may run in one superstep say that they write a field that takes one writer.
+    #[error(
+        "nodes \"{first}\" and \"{second}\" both write field \"{field}\", which takes one writer, and nothing orders them: by their edges, whatever the exits, they may run in one superstep. Order them, give the field a reducer that takes several, or declare fewer writes"
+    )]
+    TwoWriters {
+        /// The field.
+        field: &'static str,
+        /// One writer.
+        first: NodeName,
+        /// The other.
+        second: NodeName,
+    },
     /// A field's default does not survive being stored.
     #[error("field \"{field}\" of the state cannot be stored: {why}")]
     Field {
@@ -129,4 +197,13 @@ pub enum Problem {
 fn cycle(nodes: &[NodeName]) -> String {
     let names: Vec<_> = nodes.iter().map(|node| format!("\"{node}\"")).collect();
     names.join(" → ")
+}
+
+fn never_both(first: &NodeName, second: &NodeName, chooser: Option<&NodeName>) -> String {
+    match chooser {
+        Some(node) => {
+            format!("node \"{node}\" leads to \"{first}\" or to \"{second}\", never to both")
+        }
+        None => format!("nothing leads to both \"{first}\" and \"{second}\""),
+    }
 }

@@ -6,14 +6,20 @@
 mod builder;
 mod check;
 mod compiled;
+mod declared;
 mod error;
+mod join;
+mod reach;
 mod target;
 mod view;
 
 pub use builder::{Builder, Wiring};
 pub use compiled::Graph;
 pub(crate) use compiled::{Compiled, Out};
+
+pub use declared::Fields;
 pub use error::{BuildError, Problem};
+pub use join::{JoinRef, Joining, Members};
 pub(crate) use target::Dest;
 pub use target::{End, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
-pub use view::{AskView, EdgeView, FieldView, GraphView, NodeKind, NodeView, Point};
+pub use view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeKind, NodeView, Point};

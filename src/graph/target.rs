@@ -128,6 +128,7 @@ pub(crate) type Split<S> = Arc<dyn Fn(&S) -> Vec<Payload> + Send + Sync>;
 pub(crate) enum Dest<S> {
     Node(u32),
     Each(u32, Split<S>),
+    Join(u32),
     End,
 }
 
@@ -136,6 +137,7 @@ impl<S> Clone for Dest<S> {
         match self {
             Dest::Node(node) => Dest::Node(*node),
             Dest::Each(node, split) => Dest::Each(*node, Arc::clone(split)),
+            Dest::Join(join) => Dest::Join(*join),
             Dest::End => Dest::End,
         }
     }
@@ -152,6 +154,7 @@ impl<S> fmt::Debug for Target<S> {
             .entries(self.dests.iter().map(|(_, dest)| match dest {
                 Dest::Node(node) => format!("node {node}"),
                 Dest::Each(node, _) => format!("each of {node}"),
+                Dest::Join(join) => format!("join {join}"),
                 Dest::End => "end".to_owned(),
             }))
             .finish()
@@ -203,7 +206,8 @@ impl<S> From<End> for Target<S> {
     }
 }
 
-/// What an edge can lead to: a node, [`End`], the payloads of a worker, or several of them.
+/// What an edge can lead to: a node, [`End`], the payloads of a worker, the
+/// [place](super::Joining::place) of a join, or several of them.
 #[diagnostic::on_unimplemented(
     message = "an edge of a `{S}` graph cannot lead to `{Self}`",
     label = "not a target of an edge",

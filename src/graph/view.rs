@@ -57,10 +57,23 @@ pub struct GraphView {
     pub doc: &'static str,
     /// The nodes, in declaration order.
     pub nodes: Vec<NodeView>,
+    /// The joins, in declaration order.
+    pub joins: Vec<JoinView>,
     /// The edges: out of the start, then node by node.
     pub edges: Vec<EdgeView>,
     /// The state's fields.
     pub fields: Vec<FieldView>,
+}
+
+impl GraphView {
+    /// The name of a node or join; none for the start and the end.
+    pub fn name_of(&self, point: Point) -> Option<&NodeName> {
+        match point {
+            Point::Node(place) => self.nodes.get(place).map(|node| &node.name),
+            Point::Join(place) => self.joins.get(place).map(|join| &join.name),
+            Point::Start | Point::End => None,
+        }
+    }
 }
 
 /// One node of a [`GraphView`].
@@ -78,8 +91,24 @@ pub struct NodeView {
     pub asks: Option<AskView>,
     /// Its policy.
     pub policy: Policy,
+    /// The fields that it says it reads; none where it does not say.
+    pub reads: Option<Vec<&'static str>>,
+    /// The fields that it says it writes; none where it does not say.
+    pub writes: Option<Vec<&'static str>>,
     /// The graph that it runs, where a picture is to show it.
     pub inner: Option<Box<GraphView>>,
+}
+
+/// One join of a [`GraphView`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JoinView {
+    /// Its name.
+    pub name: NodeName,
+    /// Who it waits for, by place in [`GraphView::nodes`].
+    pub members: Vec<usize>,
+    /// What it waits for, in a few words.
+    pub rule: String,
 }
 
 /// What a node may ask.
@@ -119,6 +148,8 @@ pub enum Point {
     Start,
     /// A node, by its place in [`GraphView::nodes`].
     Node(usize),
+    /// A join, by its place in [`GraphView::joins`].
+    Join(usize),
     /// The end of a branch.
     End,
 }

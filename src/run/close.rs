@@ -4,10 +4,12 @@
 use super::RunError;
 use super::ask::Questions;
 use super::handle::{Progress, Run, Stage};
+use super::join;
 use super::log::Written;
 use super::record::{self, Unstorable};
 use crate::engine::{
-    Outcome, Outcomes, Position, Reduced, RouteFault, Routed, Superstep, Taken, reduce, route,
+    Outcome, Outcomes, Position, Reduced, RouteFault, Routed, Superstep, Taken, Unreduced, reduce,
+    route,
 };
 use crate::event::EventKind;
 use crate::ids::{Seq, Step, TaskPath};
@@ -116,7 +118,7 @@ impl<S: State> Run<S> {
         outcomes: Outcomes<S::Update>,
         kept: Kept<S>,
     ) -> Result<Progress, RunError> {
-        match reduce(superstep, outcomes) {
+        match reduce(self.shared.graph.tables(), superstep, outcomes) {
             Ok(reduced) => self.decide(reduced, kept).await,
             Err((superstep, fault)) => self.unmerged(superstep, fault, inline(kept.outcomes)).await,
         }
@@ -126,7 +128,7 @@ impl<S: State> Run<S> {
     pub(super) async fn unmerged(
         &mut self,
         superstep: Superstep<S>,
-        fault: MergeFault,
+        fault: Unreduced,
         outcome: Option<OutcomeRecord>,
     ) -> Result<Progress, RunError> {
         let step = superstep.step;
@@ -145,7 +147,8 @@ impl<S: State> Run<S> {
         if !self.options.pause_after.is_empty() {
             kept.ran = reduced.tasks.iter().map(|task| task.node).collect();
         }
-        match route(self.shared.graph.tables(), reduced, self.shared.timed) {
+        let now = join::clock(self.shared.graph.tables());
+        match route(self.shared.graph.tables(), reduced, self.shared.timed, now) {
             Ok(Routed { position, taken }) => self.commit(position, &taken, kept).await,
             Err((reduced, fault)) => self.undecided(reduced, fault, inline(kept.outcomes)).await,
         }
@@ -155,16 +158,12 @@ impl<S: State> Run<S> {
     pub(super) async fn undecided(
         &mut self,
         reduced: Reduced<S>,
-        RouteFault { node, error }: RouteFault,
+        fault: RouteFault,
         outcome: Option<OutcomeRecord>,
     ) -> Result<Progress, RunError> {
         let step = reduced.step;
-        let error = RunError::Route {
-            thread: self.thread().clone(),
-            step: Step::new(step),
-            node: node.map(|node| self.shared.port.names[node as usize].clone()),
-            error,
-        };
+        let tables = self.shared.graph.tables();
+        let error = join::route_error(tables, self.thread(), Step::new(step), fault);
         self.stage = Stage::Merged(reduced);
         // With a store, the next call merges the recorded outcomes again, and the state in the log
         // is still the one before.
@@ -174,7 +173,7 @@ impl<S: State> Run<S> {
 
     async fn commit(
         &mut self,
-        position: Position<S>,
+        mut position: Position<S>,
         taken: &[Taken],
         kept: Kept<S>,
     ) -> Result<Progress, RunError> {
@@ -194,6 +193,15 @@ impl<S: State> Run<S> {
             return Ok(self.progress(step, status));
         }
         let edges = record::edges(tables, taken);
+        if tables.is_timed() {
+            let set = self.set_timers(step, &mut position.joins).await;
+            if let Err(error) = set {
+                self.stage = Stage::At(position);
+                return Err(error);
+            }
+        }
+        let tables = self.shared.graph.tables();
+        let (joins, timers) = join::stored(tables, &position.joins);
         // What is written is copied only for somebody who is told of it afterwards.
         let listened = self.shared.port.listener.is_some();
         let mut told = None;
@@ -233,8 +241,8 @@ impl<S: State> Run<S> {
                 values,
                 edges,
                 frontier,
-                joins: Vec::new(),
-                timers: Vec::new(),
+                joins,
+                timers,
                 status,
             };
             let span = tracing::debug_span!("commit", step, seq = tracing::field::Empty);
@@ -406,12 +414,24 @@ impl<S: State> Run<S> {
         }
     }
 
-    fn merge_error(&self, superstep: &Superstep<S>, fault: MergeFault) -> RunError {
+    fn merge_error(&self, superstep: &Superstep<S>, fault: Unreduced) -> RunError {
         let thread = self.thread().clone();
         let step = Step::new(superstep.step);
         let path = |place: usize| {
             let task = &superstep.tasks[place];
             self.shared.path(superstep.step, task.node, task.index)
+        };
+        let fault = match fault {
+            Unreduced::Merge(fault) => fault,
+            Unreduced::Undeclared(place, field) => {
+                let node = self.shared.graph.tables().node(superstep.tasks[place].node);
+                return RunError::UndeclaredWrite {
+                    thread,
+                    task: path(place),
+                    field,
+                    declared: node.writes.clone().unwrap_or_default().into(),
+                };
+            }
         };
         match fault {
             MergeFault::Conflict {

@@ -60,6 +60,36 @@ pub enum RunError {
         /// Why.
         error: NodeError,
     },
+    /// A join waits, and nothing that is left can bring those that are missing. The superstep after
+    /// which this was found stays open.
+    UnsatisfiedJoin {
+        /// The thread.
+        thread: ThreadId,
+        /// The superstep; the last closed one where an input was refused.
+        step: Step,
+        /// The join.
+        join: NodeName,
+        /// Who has not arrived.
+        missing: Box<[NodeName]>,
+        /// Who has arrived.
+        arrived: Box<[NodeName]>,
+        /// How many would be enough.
+        enough: usize,
+        /// The other joins that wait in vain.
+        others: Box<[NodeName]>,
+    },
+    /// A task wrote a field that its node does not say it writes. Nothing of the superstep is
+    /// committed.
+    UndeclaredWrite {
+        /// The thread.
+        thread: ThreadId,
+        /// The task.
+        task: TaskPath,
+        /// The field.
+        field: &'static str,
+        /// What the node says it writes.
+        declared: Box<[&'static str]>,
+    },
     /// A value cannot be stored. Nothing of the superstep is committed.
     Encode {
         /// The thread.
@@ -281,6 +311,8 @@ impl RunError {
             RunError::Conflict { .. } => "conflict",
             RunError::Reduce { panicked: true, .. } => ErrorClass::Panicked.name(),
             RunError::Reduce { .. } => "refused",
+            RunError::UnsatisfiedJoin { .. } => "unsatisfied_join",
+            RunError::UndeclaredWrite { .. } => "undeclared_write",
             RunError::Encode { .. } => "serialization",
             RunError::Store(_) => "store",
             RunError::Unfinished { .. } => "unfinished",
@@ -372,6 +404,40 @@ impl fmt::Display for RunError {
                 }
                 write!(f, " (thread {thread}, superstep {step}): {}", error.full())
             }
+            RunError::UnsatisfiedJoin {
+                thread,
+                step,
+                join,
+                missing,
+                arrived,
+                enough,
+                others,
+            } => {
+                write!(
+                    f,
+                    "\"{join}\" waits in vain (thread {thread}, superstep {step}): {} arrived, {} did not and cannot any more, and it needs {enough}",
+                    named(arrived),
+                    named(missing),
+                )?;
+                if !others.is_empty() {
+                    write!(f, "; so do {}", named(others))?;
+                }
+                f.write_str(". A `gather` goes on with those that were started")
+            }
+            RunError::UndeclaredWrite {
+                thread,
+                task,
+                field,
+                declared,
+            } => write!(
+                f,
+                "node \"{}\" wrote field \"{field}\" (thread {thread}, task {task}), and says that it writes {}: declare it with `writes`, or do not write it",
+                task.task().node,
+                match &**declared {
+                    [] => "nothing".to_owned(),
+                    fields => fields.join(", "),
+                }
+            ),
             RunError::Encode {
                 thread,
                 step,
@@ -561,6 +627,11 @@ impl fmt::Display for RunError {
             }
         }
     }
+}
+
+fn named(names: &[NodeName]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join(", ")
 }
 
 fn listed(ids: &[QuestionId]) -> String {

@@ -116,6 +116,7 @@ pub(crate) async fn load<S: State>(
     let mut from = Seq::new(base.at);
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
     let mut frontier: Option<Vec<StoredTask>> = None;
+    let mut waits = None;
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
     let mut asked = Asked::default();
     let mut noted: Vec<Arc<Record>> = Vec::new();
@@ -148,6 +149,7 @@ pub(crate) async fn load<S: State>(
                     }
                     step = input.step;
                     frontier = (*seq == at).then(|| input.frontier.clone());
+                    waits = (*seq == at).then(|| Arc::clone(record));
                 }
                 Record::Commit(commit) => {
                     if *seq > at {
@@ -159,6 +161,7 @@ pub(crate) async fn load<S: State>(
                     }
                     step = commit.step;
                     frontier = (*seq == at).then(|| commit.frontier.clone());
+                    waits = (*seq == at).then(|| Arc::clone(record));
                 }
                 Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
@@ -191,6 +194,7 @@ pub(crate) async fn load<S: State>(
         });
     };
     let frontier = reader.frontier(&frontier)?;
+    let joins = reader.joins(waits.as_deref(), &frontier).await?;
     let mut recorded = Vec::new();
     let mut recorded_seqs = Vec::new();
     if is_head {
@@ -235,6 +239,7 @@ pub(crate) async fn load<S: State>(
         step,
         state: Arc::new(state),
         frontier,
+        joins,
         recorded,
         spare: Vec::new(),
     };

@@ -10,10 +10,10 @@ use super::close::reduce_error;
 use super::load;
 use super::replay::Reader;
 use super::runner::not_found;
-use super::{RunError, Runner, record};
+use super::{RunError, Runner, join, record};
 use crate::engine::{
-    Outcomes, Planned, Position, RouteFault, Routed, Task, Via, plan, reduce, reduce_states, route,
-    start,
+    Outcomes, Planned, Position, RouteFault, Routed, Task, Unreduced, Via, plan, reduce,
+    reduce_states, route, start,
 };
 use crate::event::TakenEdge;
 use crate::ids::{Branch, NodeName, Seq, Step, ThreadId};
@@ -189,8 +189,14 @@ impl<S: State> Replay<'_, S> {
                 self.reader.outcomes.insert(seq.get(), record);
             }
             Record::Base(base) => self.base(base).await?,
-            Record::Input(input) => self.input(seq, input)?,
-            Record::Commit(commit) => self.commit(seq, commit)?,
+            Record::Input(input) => {
+                self.input(seq, input)?;
+                self.wait(&stored.record).await?;
+            }
+            Record::Commit(commit) => {
+                self.commit(seq, commit)?;
+                self.wait(&stored.record).await?;
+            }
             _ => {}
         }
         Ok(())
@@ -218,7 +224,7 @@ impl<S: State> Replay<'_, S> {
             self.refused(seq, why.to_string());
         }
         self.values(&mut state, &input.values, seq)?;
-        let decided = start(self.reader.graph, step, Arc::clone(&state));
+        let decided = start(self.reader.graph, step, Arc::clone(&state), input.at_ms);
         self.decided(seq, decided, &input.edges, &input.frontier)?;
         self.stand(step, state, &input.frontier)
     }
@@ -247,18 +253,24 @@ impl<S: State> Replay<'_, S> {
         let Planned::Run(superstep) = plan(position) else {
             return self.stand(commit.step, before, &commit.frontier);
         };
-        let state = match reduce(superstep, Outcomes::Many(updates, ends)) {
+        let state = match reduce(self.reader.graph, superstep, Outcomes::Many(updates, ends)) {
             Ok(mut reduced) => {
                 self.values(&mut reduced.state, &commit.values, seq)?;
                 let state = Arc::clone(&reduced.state);
-                let decided = route(self.reader.graph, reduced, true).map_err(|(_, fault)| fault);
+                let routed = route(self.reader.graph, reduced, true, commit.at_ms);
+                let decided = routed.map_err(|(_, fault)| fault);
                 self.decided(seq, decided, &commit.edges, &commit.frontier)?;
                 state
             }
             Err((superstep, fault)) => {
                 let (thread, step) = (self.reader.thread.clone(), Step::new(commit.step));
-                let why = reduce_error(thread, step, fault);
-                self.refused(seq, why.to_string());
+                let why = match fault {
+                    Unreduced::Merge(fault) => reduce_error(thread, step, fault).to_string(),
+                    Unreduced::Undeclared(_, field) => {
+                        format!("a node writes field \"{field}\", which it does not declare")
+                    }
+                };
+                self.refused(seq, why);
                 let mut state = superstep.before;
                 self.set(&mut state, &commit.values)?;
                 state
@@ -304,14 +316,22 @@ impl<S: State> Replay<'_, S> {
     async fn begin(&mut self, base: &BaseRecord, state: S) -> Result<(), RunError> {
         let at = Seq::new(base.at);
         let stored = self.reader.store.records(self.reader.thread, at, 1).await?;
-        match stored.first().map(|stored| &*stored.record) {
-            Some(Record::Input(input)) => self.stand(input.step, Arc::new(state), &input.frontier),
-            Some(Record::Commit(commit)) => {
-                self.stand(commit.step, Arc::new(state), &commit.frontier)
+        let position = stored.first().map(|stored| &*stored.record);
+        match position {
+            Some(Record::Input(input)) => {
+                self.stand(input.step, Arc::new(state), &input.frontier)?;
             }
-            _ => Err(self
-                .reader
-                .corrupt(at, "it is no position, and a base says that it is")),
+            Some(Record::Commit(commit)) => {
+                self.stand(commit.step, Arc::new(state), &commit.frontier)?;
+            }
+            _ => {
+                let found = "it is no position, and a base says that it is";
+                return Err(self.reader.corrupt(at, found));
+            }
+        }
+        match position {
+            Some(position) => self.wait(position).await,
+            None => Ok(()),
         }
     }
 
@@ -321,9 +341,19 @@ impl<S: State> Replay<'_, S> {
             step,
             state,
             frontier: self.reader.frontier(next)?,
+            joins: Vec::new(),
             recorded: Vec::new(),
             spare: Vec::new(),
         });
+        Ok(())
+    }
+
+    /// Has the joins wait that a record says wait there.
+    async fn wait(&mut self, at: &Record) -> Result<(), RunError> {
+        if let Some(mut position) = self.now.take() {
+            position.joins = self.reader.joins(Some(at), &position.frontier).await?;
+            self.now = Some(position);
+        }
         Ok(())
     }
 
@@ -405,8 +435,10 @@ impl<S: State> Replay<'_, S> {
         let graph = self.reader.graph;
         let Routed { position, taken } = match decided {
             Ok(routed) => routed,
-            Err(RouteFault { error, .. }) => {
-                self.refused(seq, error.full());
+            Err(fault) => {
+                let thread = self.reader.thread;
+                let why = join::route_error(graph, thread, Step::new(0), fault);
+                self.refused(seq, why.to_string());
                 return Ok(());
             }
         };

@@ -186,7 +186,7 @@ pub(crate) fn attempt(attempt: &Attempt) -> StoredAttempt {
 }
 
 fn name<S: State>(graph: &Compiled<S>, node: Option<u32>) -> String {
-    node.map(|node| graph.node(node).name.as_str().to_owned())
+    node.map(|node| graph.place_name(node).as_str().to_owned())
         .unwrap_or_default()
 }
 

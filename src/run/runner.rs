@@ -17,8 +17,8 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, recall, record};
-use crate::engine::{Position, RouteFault, Routed, reduce_states, start};
+use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, join, recall, record};
+use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
@@ -351,17 +351,12 @@ impl<S: State> Runner<S> {
             closed.clear();
         }
         reduce_states(&mut state, &mut [input]).map_err(reduce)?;
-        let Routed { position, taken } =
-            start(tables, step, state).map_err(|RouteFault { node, error }| RunError::Route {
-                thread: thread.clone(),
-                step: Step::new(step),
-                node: node.map(|node| tables.node(node).name.clone()),
-                error,
-            })?;
+        let at_ms = now_ms();
+        let Routed { position, taken } = start(tables, step, state, at_ms)
+            .map_err(|fault| join::route_error(tables, thread, Step::new(step), fault))?;
         let edges = record::edges(tables, &taken);
         let status = self.options.status_at(tables, &position.frontier, &[]);
         let mut seq = None;
-        let at_ms = now_ms();
         if let Some(log) = &mut log {
             let record = InputRecord {
                 run: run.as_str().to_owned(),

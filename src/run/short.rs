@@ -12,11 +12,14 @@ use tokio::task::coop;
 
 use super::execute::{Begun, Gave};
 use super::handle::{Progress, Run, Stage};
+use super::join::clock;
 use super::{Ended, RunError};
-use crate::engine::{Outcomes, Planned, Reduced, RouteFault, Superstep, plan, reduce, route};
+use crate::engine::{
+    Outcomes, Planned, Reduced, RouteFault, Superstep, Unreduced, plan, reduce, route,
+};
 use crate::ids::Step;
 use crate::node::{Asked, Call, NodeError};
-use crate::state::{MergeFault, State};
+use crate::state::State;
 
 /// Where the short way has ended.
 enum Left<S: State> {
@@ -31,7 +34,7 @@ enum Left<S: State> {
     /// In a superstep whose task has failed.
     Failed(NodeError),
     /// In a merge that was refused.
-    Unmerged(Superstep<S>, MergeFault),
+    Unmerged(Superstep<S>, Unreduced),
     /// In a decision that could not be made.
     Undecided(Reduced<S>, RouteFault),
 }
@@ -117,13 +120,14 @@ impl<S: State> Run<S> {
                     return Poll::Ready(Left::Failed(error));
                 }
             };
-            let reduced = match reduce(superstep, Outcomes::One(outcome)) {
+            let tables = self.shared.graph.tables();
+            let reduced = match reduce(tables, superstep, Outcomes::One(outcome)) {
                 Ok(reduced) => reduced,
                 Err((superstep, fault)) => {
                     return Poll::Ready(Left::Unmerged(superstep, fault));
                 }
             };
-            position = match route(self.shared.graph.tables(), reduced, false) {
+            position = match route(tables, reduced, false, clock(tables)) {
                 Ok(routed) => routed.position,
                 Err((reduced, fault)) => return Poll::Ready(Left::Undecided(reduced, fault)),
             };

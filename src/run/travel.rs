@@ -10,9 +10,9 @@ use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::record::{self, Unstorable};
 use super::runner::not_found;
-use super::{RunError, Runner};
+use super::{RunError, Runner, join};
 use crate::engine::{
-    Ended, Outcome, Outcomes, Planned, Position, RouteFault, Routed, Task, Via, plan, reduce, route,
+    Ended, Outcome, Outcomes, Planned, Position, Routed, Task, Unreduced, Via, plan, reduce, route,
 };
 use crate::graph::{Compiled, Out};
 use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
@@ -256,24 +256,27 @@ impl<S: State> Runner<S> {
             unreachable!("a superstep of one task is to be run")
         };
         let reduced =
-            reduce(superstep, Outcomes::One(outcome)).map_err(|(_, fault)| match fault {
-                MergeFault::Conflict { field, .. } => RunError::Conflict {
-                    thread: thread.clone(),
-                    field,
-                    first: path.clone(),
-                    second: path.clone(),
+            reduce(tables, superstep, Outcomes::One(outcome)).map_err(
+                |(_, fault)| match fault {
+                    Unreduced::Merge(MergeFault::Conflict { field, .. }) => RunError::Conflict {
+                        thread: thread.clone(),
+                        field,
+                        first: path.clone(),
+                        second: path.clone(),
+                    },
+                    Unreduced::Merge(fault) => reduce_error(thread.clone(), Step::new(step), fault),
+                    Unreduced::Undeclared(_, field) => RunError::UndeclaredWrite {
+                        thread: thread.clone(),
+                        task: path.clone(),
+                        field,
+                        declared: tables.node(node).writes.clone().unwrap_or_default().into(),
+                    },
                 },
-                fault => reduce_error(thread.clone(), Step::new(step), fault),
-            })?;
-        let Routed { position, taken } = route(tables, reduced, true).map_err(|(_, fault)| {
-            let RouteFault { node, error } = fault;
-            RunError::Route {
-                thread: thread.clone(),
-                step: Step::new(step),
-                node: node.map(|node| tables.node(node).name.clone()),
-                error,
-            }
-        })?;
+            )?;
+        let routed = route(tables, reduced, true, join::clock(tables));
+        let Routed { position, taken } = routed
+            .map_err(|(_, fault)| join::route_error(tables, thread, Step::new(step), fault))?;
+        let (joins, timers) = join::stored(tables, &position.joins);
         let commit = CommitRecord {
             step,
             at_ms: now_ms(),
@@ -282,8 +285,8 @@ impl<S: State> Runner<S> {
             edges: record::edges(tables, &taken),
             frontier: record::frontier(tables, &position.frontier, check)
                 .map_err(|fault| unstorable("a fan-out".to_owned(), fault))?,
-            joins: Vec::new(),
-            timers: Vec::new(),
+            joins,
+            timers,
             status: at_rest(self.options.status_at(tables, &position.frontier, &[])),
             outcomes: vec![OutcomeRef::Inline(stored.clone())],
         };

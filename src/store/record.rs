@@ -129,14 +129,15 @@ pub struct StoredTask {
     pub payload: Option<Vec<u8>>,
 }
 
-/// A join that waits. Reserved.
+/// A round of a join that has begun. A second one of the same join and entry says that it has gone
+/// on, and who may still bring late ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredJoin {
-    /// The joining node.
+    /// The join's name.
     pub node: String,
-    /// Who has arrived.
+    /// The nodes that have arrived; in the second one, the nodes and joins that may bring late ones.
     pub arrived: Vec<String>,
-    /// The entry of the loop it belongs to.
+    /// The superstep in which the round began.
     pub entry: u64,
 }
 
@@ -288,9 +289,9 @@ pub struct CommitRecord {
     pub edges: Vec<StoredEdge>,
     /// What runs next, in the order in which its updates will be merged.
     pub frontier: Vec<StoredTask>,
-    /// Joins that wait. Reserved: empty.
+    /// Joins that wait.
     pub joins: Vec<StoredJoin>,
-    /// Timers that are set, by seq of their record. Reserved: empty.
+    /// Timers of joins that wait only for a time, by seq of their record.
     pub timers: Vec<u64>,
     /// Running, or finished where nothing is left.
     pub status: Status,

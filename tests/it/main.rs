@@ -68,6 +68,10 @@ mod graph_checks;
 mod graph_orders;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod guide;
+#[cfg(feature = "sled")]
+mod joins;
+#[cfg(feature = "sled")]
+mod joins_random;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;

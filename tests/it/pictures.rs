@@ -6,6 +6,7 @@
 mod dot;
 mod geometry;
 mod graphs;
+mod joins;
 mod mermaid;
 #[cfg(feature = "sled")]
 mod overlay;

@@ -64,6 +64,8 @@ pub(crate) fn node(name: &str, kind: NodeKind) -> NodeView {
         payload: None,
         asks: None,
         policy: Policy::default(),
+        reads: None,
+        writes: None,
         inner: None,
     }
 }
@@ -85,6 +87,7 @@ pub(crate) fn view(name: &str, nodes: Vec<NodeView>, edges: Vec<EdgeView>) -> Gr
         state: "State",
         doc: "",
         nodes,
+        joins: Vec::new(),
         edges,
         fields: Vec::new(),
     }

@@ -237,7 +237,7 @@ async fn what_the_graph_does_not_have_is_named() {
 pub(super) fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
     let name = |point| match point {
         Point::Node(place) => Some(view.nodes[place].name.clone()),
-        Point::Start | Point::End => None,
+        Point::Join(_) | Point::Start | Point::End => None,
     };
     let taken = |place: usize| TakenEdge {
         from: name(view.edges[place].from),

@@ -14,11 +14,15 @@ pub(crate) fn assert_shows(picture: &Picture, view: &GraphView) {
     let id = |point| match point {
         Point::Start => "start".to_owned(),
         Point::Node(place) => format!("n{place}"),
+        Point::Join(place) => format!("j{place}"),
         Point::End => "stop".to_owned(),
     };
     let mut nodes = vec![("start".to_owned(), "start".to_owned())];
     for (place, node) in view.nodes.iter().enumerate() {
         nodes.push((format!("n{place}"), node.name.to_string()));
+    }
+    for (place, join) in view.joins.iter().enumerate() {
+        nodes.push((format!("j{place}"), join.rule.clone()));
     }
     nodes.push(("stop".to_owned(), "end".to_owned()));
     assert_eq!(picture.nodes, nodes);
