@@ -289,7 +289,7 @@ fn sized(large: u64, split: fn(&Book) -> Vec<u64>, fails: bool) -> Graph<Book> {
         },
         |size| match size {
             Size::Small => End.into(),
-            Size::Large => each.each(split).into(),
+            Size::Large => each.each(split),
         },
     );
     g.edge(each, End);
