@@ -201,7 +201,14 @@ impl<'g, S: State> Joins<'g, S> {
             .iter()
             .filter(|open| open.late.is_none() && open.join != join);
         let places = waiting.map(|open| self.graph.join_place(open.join));
-        let late = places.filter(|place| table.from.has(*place)).collect();
+        // A gather whose time is not over goes on when nothing is on its way.
+        let is_over = self.open[place]
+            .due_ms
+            .is_some_and(|due| due <= self.now_ms);
+        let late = match table.gathers && !is_over {
+            true => Vec::new(),
+            false => places.filter(|place| table.from.has(*place)).collect(),
+        };
         self.open[place].late = Some(late);
         // Whoever is on the way now, and may still come, belongs to the round that is over.
         for hop in self.hops.iter_mut().filter(|hop| table.from.has(hop.to)) {

@@ -253,8 +253,10 @@ fn a_write_that_is_not_declared_is_found_before_anything_is_merged() {
     let graph = described(|g, [a, b, c, d, e, f]| {
         g.writes(b, ());
         g.start(a.and(b));
-        g.join([a, b, c, d, e], f).at_least(2);
-        g.edge(f, c.and(d).and(e));
+        g.edge(a, c.and(d));
+        g.edge(d, e);
+        g.join([b, c, e], f);
+        g.edge(f, End);
     });
     let Planned::Run(superstep) = plan(begun(&graph)) else {
         panic!("something runs")
