@@ -797,3 +797,49 @@ fn a_question_has_the_same_id_on_every_branch_and_only_the_heads_is_answered() {
         assert_eq!(report.state.n, 1);
     });
 }
+
+/// A join that waits at a checkpoint waits there again on every branch that leaves it, for those
+/// who had not arrived.
+#[test]
+fn a_join_is_met_anew_on_each_branch_that_leaves_while_it_waits() {
+    on_both(async || {
+        let calls = Calls::default();
+        let mut g = Graph::builder("join");
+        let [a, b, b2, c] = ["a", "b", "b2", "c"].map(|name| g.node(name, says(&calls, name)));
+        g.start(a.and(b));
+        g.edge(b, b2);
+        g.join([a, b2], c);
+        g.edge(c, End);
+        let graph = g.build().unwrap();
+        for place in [Place::memory(), Place::sled()] {
+            let runner = place.runner(graph.clone(), RunOptions::new());
+            let t = thread("t");
+            let report = runner.run(&t, start()).await.unwrap();
+            let whole = ["a", "b", "b2", "c"];
+            assert_eq!(report.state.log, whole);
+            // The checkpoint at which `a` has arrived, and `b2` has not.
+            let waits = report.seq.unwrap().get() - 2;
+            runner.fork(&t, Seq::new(waits)).await.unwrap();
+            let again = runner.run(&t, Command::go_on()).await.unwrap();
+            assert_eq!(
+                (again.ended, &again.state.log[..]),
+                (Ended::Finished, &report.state.log[..])
+            );
+            let replayed = runner.replay(&t).await.unwrap();
+            assert!(
+                replayed.differences.is_empty(),
+                "{:?}",
+                replayed.differences
+            );
+            // What is patched there arrives in place of the node.
+            runner.rewind(&t, Seq::new(waits)).await.unwrap();
+            runner
+                .patch(&t, line("by hand"), AsNode::new("b2"))
+                .await
+                .unwrap();
+            let patched = runner.run(&t, Command::go_on()).await.unwrap();
+            assert_eq!(patched.state.log, ["a", "b", "by hand", "c"]);
+        }
+        assert_eq!((calls.of("a"), calls.of("b2"), calls.of("c")), (2, 4, 6));
+    });
+}
