@@ -173,5 +173,6 @@ pub struct Readme;
 #[doc = include_str!("../docs/guide/src/first-graph.md")]
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
+#[doc = include_str!("../docs/guide/src/joins.md")]
 #[derive(Debug)]
 pub struct Guide;

@@ -151,9 +151,10 @@ impl From<StoreError> for Failure {
                 "choose another name, or delete that thread first",
             ),
             StoreError::Newer { .. } => (Exit::Corrupt, "use the program that wrote it"),
-            StoreError::Unsound { .. } => {
-                (Exit::Failed, "export the thread once more, and import that")
-            }
+            StoreError::Unsound { .. } => (
+                Exit::Failed,
+                "export once more, and import that with --skip-existing",
+            ),
             StoreError::Refused { .. } => (
                 Exit::Failed,
                 "report this: the program has a fault; what was stored before is kept",

@@ -333,7 +333,7 @@ impl Lines {
             name => name,
         };
         let what = format!("{name}, line {}: {what}", self.number);
-        Failure::usage(what).next("export the thread once more, and import that")
+        Failure::usage(what).next("export once more, and import that with --skip-existing: what was imported before stays")
     }
 }
 

@@ -143,12 +143,10 @@ pub enum RunError {
         thread: ThreadId,
         /// The question.
         id: QuestionId,
-        /// The answer's Rust type.
+        /// The answer's Rust type and serde shape.
         expected: String,
-        /// The answer's serde shape.
-        shape: String,
         /// Why it is none.
-        error: CodecError,
+        error: Box<CodecError>,
     },
     /// The question has another answer already.
     AlreadyAnswered {
@@ -483,11 +481,10 @@ impl fmt::Display for RunError {
                 thread,
                 id,
                 expected,
-                shape,
                 error,
             } => write!(
                 f,
-                "the answer to {id} of thread {thread} was not accepted, and the question is still open.\nexpected: {expected} ({shape})\nfound:    {error}"
+                "the answer to {id} of thread {thread} was not accepted, and the question is still open.\nexpected: {expected}\nfound:    {error}"
             ),
             RunError::AlreadyAnswered { thread, id } => write!(
                 f,

@@ -338,12 +338,9 @@ impl<S: State> Run<S> {
             Stage::Merged(_) | Stage::Between => unreachable!("a question has an open superstep"),
         });
         let codec = node.and_then(|node| self.shared.graph.tables().node(node).asks);
-        let (expected, shape) = match &codec {
-            Some(codec) => (codec.answer.to_owned(), (codec.shape)()),
-            None => (
-                "nothing: the node does not ask any more".to_owned(),
-                String::new(),
-            ),
+        let expected = match &codec {
+            Some(codec) => format!("{} ({})", codec.answer, (codec.shape)()),
+            None => "nothing: the node does not ask any more".to_owned(),
         };
         let checked = given.answer.and_then(|bytes| match &codec {
             Some(codec) => codec.check(&bytes).map(|()| bytes),
@@ -353,8 +350,7 @@ impl<S: State> Run<S> {
             thread: self.thread().clone(),
             id: id.clone(),
             expected,
-            shape,
-            error,
+            error: Box::new(error),
         })
     }
 

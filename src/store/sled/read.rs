@@ -23,8 +23,8 @@ use crate::ids::{RunId, Seq, ThreadId};
 pub(super) const THREAD_HINT: &str = "Other threads are not affected. Copy the store's folder, \
      then restore it from a backup, or go on without this thread: delete it";
 pub(super) const STORE_HINT: &str = "Nothing was moved or removed. Copy the store's folder before \
-     anything else, then restore it from a backup; to go on with what is left, remove the file \
-     acknowledged in it";
+     anything else, then restore it from a backup. Where only the end of its file was lost, removing the \
+     file acknowledged in it lets what is left be opened";
 
 /// The tree, for reading.
 #[derive(Clone, Copy)]
