@@ -196,7 +196,7 @@ fn a_patch_is_given_as_the_input_of_a_run_is() {
     );
 
     let help = desk.run(&["patch", "t", "--help"]).exits(0).out;
-    says(&help, &["--as <NODE>"]);
+    says(&help, &["[--as NODE] [--exit EXIT]", "--clear FIELD"]);
     let records = desk.run(&["threads", "--sizes", "--json"]).exits(0).value();
     for (words, parts) in [
         (
