@@ -58,18 +58,18 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
     for (thread, head) in &threads {
         let mut value = head_json(thread, head);
         let mut line = format!(
-            "{} {} {:<10} superstep {}, {}",
+            "{} {} {:<10} superstep {}",
             column(thread.as_str(), 36),
             column(&head.graph, 12),
             head.status,
             head.step,
-            ago(head.updated_ms)
         );
-        if head.status == Status::Running && !in_use {
-            line.push_str(", its process has died");
-        }
         if head.branch.get() > 0 {
             line.push_str(&format!(", branch {}", head.branch));
+        }
+        line.push_str(&format!(", {}", ago(head.updated_ms)));
+        if head.status == Status::Running && !in_use {
+            line.push_str(", its process has died");
         }
         if which.sizes {
             let size = Size::of(&*store, thread).await?;

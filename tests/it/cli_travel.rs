@@ -40,7 +40,7 @@ fn a_fork_says_where_the_thread_stands_and_how_to_go_on() {
         &[
             "paused",
             "checkpoint 4, branch 1",
-            "to run  tick[0]",
+            "to run  tick",
             "did     tick\n",
         ],
     );

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use milepost::store::MemoryStore;
 use milepost::{
-    Command, Context, End, Epoch, ErrorText, Event, EventKind, Exits, FieldUpdate, Graph,
+    Branch, Command, Context, End, Epoch, ErrorText, Event, EventKind, Exits, FieldUpdate, Graph,
     NodeError, NodeName, Policy, QuestionId, Retry, RunId, RunOptions, Runner, Seq, Snapshot, Step,
     TakenEdge, TaskPath, Try, events,
 };
@@ -56,6 +56,11 @@ fn one_of_each() -> Vec<EventKind> {
         EventKind::SuperstepStarted {
             step: Step::new(1),
             tasks: vec![task(), task()],
+        },
+        EventKind::Branched {
+            branch: Branch::new(2),
+            parent: Branch::new(0),
+            at: Seq::new(4),
         },
         EventKind::TaskStarted {
             task: task(),
@@ -160,6 +165,7 @@ fn every_kind_of_event_becomes_json_and_back() {
         "started",
         "resumed",
         "superstep_started",
+        "branched",
         "task_started",
         "token",
         "custom",
