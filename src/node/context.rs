@@ -191,8 +191,9 @@ impl Context {
     /// let receipt = cx.step("charge", charge(&cx.idempotency_key("charge"))).await?;
     /// # Ok(receipt) }
     /// # let cx = Context::detached(NodeName::new("pay")?);
-    /// # assert_eq!(futures::executor::block_on(pay(cx)).unwrap(), 7);
-    /// # Ok::<(), milepost::IdError>(())
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # assert_eq!(runtime.block_on(pay(cx)).unwrap(), 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
