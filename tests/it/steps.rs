@@ -198,7 +198,7 @@ fn a_long_wait_parks_the_thread_and_is_over_once() {
             .unwrap();
         runtime.block_on(async {
             let calls = Calls::default();
-            let until = SystemTime::now() + Duration::from_millis(300);
+            let until = SystemTime::now() + Duration::from_millis(1500);
             let options = RunOptions::new().park_after(Duration::ZERO);
             let fresh = || place.runner(parks(&calls, until), options.clone());
             let t = thread("t");
