@@ -183,11 +183,9 @@ impl<S: State> Run<S> {
             .options
             .status_at(tables, &position.frontier, &kept.ran);
         self.executed += 1;
-        if self.log.is_some() || !self.questions.is_empty() {
-            self.questions = Questions::default();
-            self.parked.clear();
-            self.shared.port.recall.clear();
-        }
+        self.questions = Questions::default();
+        self.parked.clear();
+        self.shared.port.recall.clear();
         if !self.shared.timed {
             self.stage = Stage::At(position);
             return Ok(self.progress(step, status));

@@ -178,7 +178,10 @@ impl<S: State> Run<S> {
                 Planned::Run(superstep) => self.stage = Stage::Open(superstep),
             },
             Stage::Merged(reduced) => return self.route_merged(reduced).await,
-            stage @ Stage::Open(_) => self.stage = stage,
+            stage @ Stage::Open(_) => {
+                self.shared.port.recall.again();
+                self.stage = stage;
+            }
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
         }
         if (!self.questions.is_empty() || !self.parked.is_empty())

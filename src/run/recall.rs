@@ -34,6 +34,8 @@ pub(crate) enum Request {
 #[derive(Debug, Default)]
 pub(crate) struct Recall {
     tasks: Mutex<HashMap<Key, Known>>,
+    /// Whether anything is kept: most supersteps keep nothing, and pay no lock.
+    any: AtomicBool,
     /// Whether a task waits for a time that is too long to hold its process.
     any_parked: AtomicBool,
 }
@@ -51,6 +53,7 @@ struct Known {
 
 impl Recall {
     fn with<T>(&self, task: Key, body: impl FnOnce(&mut Known) -> T) -> T {
+        self.any.store(true, Ordering::SeqCst);
         let mut all = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         body(all.entry(task).or_default())
     }
@@ -110,8 +113,21 @@ impl Recall {
         }
     }
 
+    /// Says that the tasks are run again, in the same process: each may use its keys anew.
+    pub(crate) fn again(&self) {
+        if self.any.load(Ordering::SeqCst) {
+            let mut all = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            all.values_mut().for_each(|known| known.used.1.clear());
+        }
+    }
+
     /// Forgets everything: the superstep is closed.
+    #[inline]
     pub(crate) fn clear(&self) {
+        if !self.any.load(Ordering::Relaxed) {
+            return;
+        }
+        self.any.store(false, Ordering::SeqCst);
         self.any_parked.store(false, Ordering::SeqCst);
         self.tasks
             .lock()

@@ -132,6 +132,7 @@ impl<S: State> Run<S> {
                 Err((reduced, fault)) => return Poll::Ready(Left::Undecided(reduced, fault)),
             };
             self.executed += 1;
+            self.shared.port.recall.clear();
             let progress = if position.frontier.is_empty() {
                 Progress::Ended(Ended::Finished)
             } else if self.executed >= until {

@@ -382,3 +382,39 @@ fn steps_and_waits_are_told() {
         );
     });
 }
+
+/// A handle that is driven on after a pause or a failure, in the same process, finds its steps
+/// again: a key is used once in each run of the task, not once in its life.
+#[test]
+fn a_step_is_found_again_by_the_same_handle() {
+    on_both(async || {
+        for place in [Place::Nowhere, Place::memory(), Place::sled()] {
+            let calls = Calls::default();
+            let node = async |calls: Calls, _: Snapshot<Doc>, cx: Context| {
+                let price = cx
+                    .step("price", async {
+                        calls.hit("price");
+                        Ok(3_u64)
+                    })
+                    .await?;
+                if calls.hit("node") == 1 {
+                    return Err(NodeError::permanent("once"));
+                }
+                Ok(match cx.answer::<Allow>("allow")? {
+                    Some(_) => Output::Done(Doc::update().n(price), ()),
+                    None => Output::ask("allow", Allow),
+                })
+            };
+            let runner = place.runner(alone(with(calls.clone(), node)), RunOptions::new());
+            let start = Command::start(Doc::update());
+            let mut run = runner.open(&thread("t"), start).await.unwrap();
+            let failed = run.finish().await.unwrap_err();
+            assert!(failed.to_string().contains("once"), "{failed}");
+            let paused = run.finish().await.unwrap();
+            assert_eq!(paused.ended, Ended::Paused { questions: 1 });
+            run.answer(Answers::only(&true)).await.unwrap();
+            assert_eq!(run.finish().await.unwrap().state.n, 3);
+            assert_eq!((calls.of("price"), calls.of("node")), (1, 3));
+        }
+    });
+}
