@@ -75,6 +75,14 @@ pub enum EventKind {
         /// The try, from 1.
         attempt: u32,
     },
+    /// The body of an irreversible task begins, or goes on after a wait; with a store, that is
+    /// durable before it does.
+    Begun {
+        /// The task.
+        task: TaskPath,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
+    },
     /// A piece of text from a node. Live only.
     Token {
         /// The task.

@@ -137,8 +137,8 @@ pub use ids::{
 };
 pub use milepost_derive::{Exits, State};
 pub use node::{
-    Ask, Context, ErrorClass, Exits, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
-    Question, Retry,
+    AfterCrash, Ask, Context, Effect, ErrorClass, Exits, IntoOutput, MayHaveRun, NoQuestion, Node,
+    NodeError, Output, Policy, Question, Retry, RunContext,
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
@@ -174,5 +174,6 @@ pub struct Readme;
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]
+#[doc = include_str!("../docs/guide/src/inside.md")]
 #[derive(Debug)]
 pub struct Guide;

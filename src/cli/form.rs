@@ -51,6 +51,13 @@ pub(super) fn names(variants: &[ShapeVariant]) -> Option<Vec<&'static str>> {
     all_are.then(|| variants.iter().map(|variant| variant.name).collect())
 }
 
+/// Whether one of an enum's variants has this name and carries nothing.
+pub(super) fn has(variants: &[ShapeVariant], name: &str) -> bool {
+    let is_it =
+        |variant: &ShapeVariant| variant.name == name && variant.content == ShapeContent::Unit;
+    variants.iter().any(is_it)
+}
+
 /// What stands for the value in a line of help.
 pub(super) fn value_name(shape: &Shape) -> &'static str {
     match some(item(shape).unwrap_or(shape)).0 {

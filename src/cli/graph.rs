@@ -153,8 +153,10 @@ fn about(node: &NodeView) -> String {
     let Policy {
         retry,
         timeout,
+        idle_timeout,
         concurrency,
         blocking,
+        effect,
     } = &node.policy;
     if let Some(asks) = &node.asks {
         let (question, answer) = (short_type(asks.question), short_type(asks.answer));
@@ -166,11 +168,17 @@ fn about(node: &NodeView) -> String {
     if let Some(timeout) = timeout {
         about.push(format!("timeout {timeout:?}"));
     }
+    if let Some(idle) = idle_timeout {
+        about.push(format!("idle timeout {idle:?}"));
+    }
     if let Some(tasks) = concurrency {
         about.push(format!("at most {tasks} at once"));
     }
     if *blocking {
         about.push("blocking".to_owned());
+    }
+    if let Some(effect) = effect {
+        about.push(effect.name().to_owned());
     }
     for (verb, fields) in [("reads", &node.reads), ("writes", &node.writes)] {
         match fields.as_deref() {
@@ -210,7 +218,9 @@ fn policy_json(policy: &Policy) -> Value {
     json!({
         "retry": retry,
         "timeout_ms": policy.timeout.map(millis),
+        "idle_timeout_ms": policy.idle_timeout.map(millis),
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
+        "effect": policy.effect.map(|effect| effect.name()),
     })
 }

@@ -61,6 +61,7 @@ impl Lines {
             EventKind::TaskStarted { task, attempt } if *attempt > 1 => {
                 format!("{}  try {attempt}", at(task))
             }
+            EventKind::Begun { task, .. } => format!("{}  begins, irreversible", at(task)),
             EventKind::Custom { task, name, value } => {
                 let value = json::value(1, value);
                 format!("{}  {name}: {value}", at(task))
@@ -287,6 +288,9 @@ pub(super) fn event_json(event: &Event) -> Value {
             "task_started",
             json!({"task": task(path), "attempt": attempt}),
         ),
+        EventKind::Begun { task: path, at_ms } => {
+            ("begun", json!({"task": task(path), "at_ms": at_ms}))
+        }
         EventKind::Token { task: path, text } => {
             ("token", json!({"task": task(path), "text": text}))
         }
@@ -436,7 +440,8 @@ mod tests {
                 tasks: vec![task],
             },
             EventKind::SuperstepStarted { .. } => EventKind::TaskStarted { task, attempt: 2 },
-            EventKind::TaskStarted { .. } => EventKind::Token {
+            EventKind::TaskStarted { .. } => EventKind::Begun { task, at_ms: 5 },
+            EventKind::Begun { .. } => EventKind::Token {
                 task,
                 text: "to".to_owned(),
             },

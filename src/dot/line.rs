@@ -107,7 +107,7 @@ pub(super) fn time(micros: u64) -> String {
     }
 }
 
-/// What a node says that it reads and writes.
+/// What a node says of itself: its effect outside, what it reads and writes.
 pub(super) fn declared(node: &NodeView) -> Vec<String> {
     let fields = |verb, fields: &Option<Vec<&'static str>>| {
         fields.as_ref().map(|fields| match fields.as_slice() {
@@ -115,6 +115,11 @@ pub(super) fn declared(node: &NodeView) -> Vec<String> {
             fields => format!("{verb} {}", fields.join(", ")),
         })
     };
-    let said = [fields("reads", &node.reads), fields("writes", &node.writes)];
+    let effect = node.policy.effect.map(|effect| effect.name().to_owned());
+    let said = [
+        effect,
+        fields("reads", &node.reads),
+        fields("writes", &node.writes),
+    ];
     said.into_iter().flatten().collect()
 }

@@ -117,6 +117,14 @@ fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
     if node.policy.concurrency == Some(0) {
         policy("a concurrency of 0 never runs anything");
     }
+    if node.policy.idle_timeout == Some(std::time::Duration::ZERO) {
+        policy("an idle timeout of 0 lets nothing run");
+    }
+    if node.policy.is_irreversible() && node.policy.retry.is_some() {
+        policy(
+            "it is irreversible, and a retry would do it again: drop the retry, or give it another class",
+        );
+    }
     if let Some(retry) = &node.policy.retry {
         if retry.max_attempts == 0 {
             policy("0 attempts never run anything");

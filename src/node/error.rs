@@ -22,6 +22,9 @@ pub enum ErrorClass {
     Panicked,
     /// Its question was not answered in time.
     Expired,
+    /// The caller did not give a value that it needs:
+    /// [`Context::run_context`](super::Context::run_context).
+    MissingContext,
 }
 
 impl ErrorClass {
@@ -35,6 +38,7 @@ impl ErrorClass {
             ErrorClass::Invalid => "invalid",
             ErrorClass::Panicked => "panicked",
             ErrorClass::Expired => "expired",
+            ErrorClass::MissingContext => "missing_context",
         }
     }
 }

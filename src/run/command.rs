@@ -1,14 +1,19 @@
 //! What a caller asks of a thread.
 
+use std::any::Any;
+
 use serde::Serialize;
 
 use crate::ids::{QuestionId, RunId};
+use crate::node::RunContext;
 use crate::state::{Codec, CodecError, State};
 
 /// What a caller asks of a thread.
 #[derive(Debug)]
 pub struct Command<S: State> {
     pub(super) what: What<S>,
+    /// What is given for this call only.
+    pub(super) context: RunContext,
 }
 
 #[derive(Debug)]
@@ -87,20 +92,34 @@ impl<S: State> Command<S> {
                 run: None,
                 abandon: false,
             },
+            context: RunContext::new(),
         }
     }
 
     /// Goes on where the thread stands: after a crash, a failure, a cancellation, a limit. A
     /// finished thread is left as it is, and its state comes back.
     pub fn go_on() -> Self {
-        Self { what: What::GoOn }
+        Self {
+            what: What::GoOn,
+            context: RunContext::new(),
+        }
     }
 
     /// Answers open questions, and goes on with what they have held up.
     pub fn answer(answers: Answers) -> Self {
         Self {
             what: What::Answer(answers),
+            context: RunContext::new(),
         }
+    }
+
+    /// Gives a value for this call, by type: nodes read it by
+    /// [`Context::run_context`](crate::Context::run_context). It goes before one of the same type that
+    /// [`RunOptions::context`](super::RunOptions::context) gives, and is never stored or shown.
+    #[must_use]
+    pub fn context<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.context = self.context.and(value);
+        self
     }
 
     /// Names the run. A start that is repeated with the same id gives the same run: goes on with

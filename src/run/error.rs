@@ -212,8 +212,8 @@ pub enum RunError {
         /// The names that the graph has.
         known: Vec<NodeName>,
     },
-    /// A patch does not say by which exit its node is left, or names one that the node does not
-    /// have. Nothing was stored.
+    /// A patch, or an answer that a node ran, does not say by which exit the node is left, or names
+    /// one that it does not have. Nothing was stored.
     NoExit {
         /// The node.
         node: NodeName,

@@ -19,9 +19,9 @@ use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
 use crate::node::{
-    Asked, Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
+    Asked, Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Pulse, Returned, Standing,
 };
-use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, tried};
+use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, alive, tried};
 use crate::state::{Snapshot, State, panic_message};
 
 /// The layers of each node: none for one that has no policy, where nothing else is set either.
@@ -37,7 +37,11 @@ pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers
         if let Some(time) = policy.timeout {
             layers.push(Arc::new(Timeout(time)));
         }
-        let plain = layers.is_empty() && policy.retry.is_none() && !policy.blocking;
+        let plain = layers.is_empty()
+            && policy.retry.is_none()
+            && policy.idle_timeout.is_none()
+            && !policy.blocking
+            && !policy.is_irreversible();
         (!plain).then(|| layers.into())
     };
     graph
@@ -169,9 +173,18 @@ impl<S: State> Shared<S> {
         at: Standing,
         payload: Option<&Payload>,
     ) -> BoxFuture<'static, Result<Returned<S::Update>, NodeError>> {
-        let cx = self.context(at);
+        self.call_with(before, at.node, payload, self.context(at))
+    }
+
+    fn call_with(
+        &self,
+        before: &Arc<S>,
+        node: u32,
+        payload: Option<&Payload>,
+        cx: Context,
+    ) -> BoxFuture<'static, Result<Returned<S::Update>, NodeError>> {
         let state = Snapshot::shared(Arc::clone(before));
-        let body = &self.graph.tables().node(at.node).body;
+        let body = &self.graph.tables().node(node).body;
         catch_unwind(AssertUnwindSafe(|| body.call(payload, state, cx)))
             .unwrap_or_else(|panic| Box::pin(std::future::ready(Err(panicked(&*panic)))))
     }
@@ -261,11 +274,17 @@ impl<S: State> Shared<S> {
                 task: started,
                 attempt,
             });
-            let returned = if self.graph.tables().node(node).policy.blocking {
-                self.call_blocking(&scene.before, at, payload).await
-            } else {
-                self.or_parked(at, guarded(self.call(&scene.before, at, payload)))
-                    .await
+            let policy = &self.graph.tables().node(node).policy;
+            if policy.is_irreversible() {
+                self.port.begin(recall::key(&at)).await?;
+            }
+            let returned = match policy.idle_timeout {
+                None => self.run_body(scene, at, payload, self.context(at)).await,
+                Some(idle) => {
+                    let pulse = Arc::new(Pulse::new());
+                    let cx = self.context(at).watched(Arc::clone(&pulse));
+                    alive(idle, &pulse, self.run_body(scene, at, payload, cx)).await
+                }
             };
             let passed = returned.as_ref().map(|_| ()).map_err(NodeError::clone);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
@@ -294,6 +313,22 @@ impl<S: State> Shared<S> {
             })
     }
 
+    async fn run_body(
+        &self,
+        scene: &Scene<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+        cx: Context,
+    ) -> Result<Returned<S::Update>, NodeError> {
+        if self.graph.tables().node(at.node).policy.blocking {
+            return self
+                .call_blocking(&scene.before, at.node, payload, cx)
+                .await;
+        }
+        let call = self.call_with(&scene.before, at.node, payload, cx);
+        self.or_parked(at, guarded(call)).await
+    }
+
     /// Awaits a call, and lets go of it where it waits for a time that is too long.
     async fn or_parked(
         &self,
@@ -314,13 +349,13 @@ impl<S: State> Shared<S> {
     async fn call_blocking(
         &self,
         before: &Arc<S>,
-        at: Standing,
+        node: u32,
         payload: Option<&Payload>,
+        cx: Context,
     ) -> Result<Returned<S::Update>, NodeError> {
         // The body is called on the other thread: it may block before its first await.
-        let cx = self.context(at);
         let state = Snapshot::shared(Arc::clone(before));
-        let body = Arc::clone(&self.graph.tables().node(at.node).body);
+        let body = Arc::clone(&self.graph.tables().node(node).body);
         let payload = payload.cloned();
         let handle = tokio::runtime::Handle::current();
         let joined = tokio::task::spawn_blocking(move || {

@@ -48,6 +48,8 @@ pub(crate) struct Memory {
     pub(crate) steps: Vec<(usize, KeptStep)>,
     /// With the key, and until when the task waits.
     pub(crate) timers: Vec<(usize, String, u64)>,
+    /// That a body began, and when; or that it was left on purpose, to ask or to wait. In order.
+    pub(crate) begun: Vec<(usize, Option<u64>)>,
 }
 
 impl Memory {
@@ -67,6 +69,16 @@ impl Memory {
                 let found = found(&timer.task);
                 let due = |place| (place, timer.key.clone(), timer.due_ms);
                 self.timers.extend(found.map(due));
+                self.begun.extend(found.map(|place| (place, None)));
+            }
+            Record::Question(question) => {
+                let found = found(&question.task);
+                self.begun.extend(found.map(|place| (place, None)));
+            }
+            Record::Begun(begun) => {
+                let found = found(&begun.task);
+                self.begun
+                    .extend(found.map(|place| (place, Some(begun.at_ms))));
             }
             _ => {}
         }
@@ -163,10 +175,13 @@ pub(crate) async fn load<S: State>(
                     frontier = (*seq == at).then(|| commit.frontier.clone());
                     waits = (*seq == at).then(|| Arc::clone(record));
                 }
-                Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
+                Record::Step(_) | Record::Timer(_) | Record::Begun(_) if *seq > at => {
+                    noted.push(Arc::clone(record));
+                }
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
+                    noted.push(Arc::clone(record));
                 }
                 Record::Outcome(_) => {
                     reader.outcomes.insert(seq.get(), Arc::clone(record));

@@ -210,6 +210,13 @@ impl EventReader {
                 let (key, due_ms) = (timer.key.clone(), timer.due_ms);
                 add(EventKind::TimerSet { task, key, due_ms });
             }
+            Record::Begun(begun) => {
+                let Ok(task) = begun.task.parse() else {
+                    return;
+                };
+                let at_ms = begun.at_ms;
+                add(EventKind::Begun { task, at_ms });
+            }
             Record::Answer(answer) => {
                 let found = self.asked.iter().find(|(seq, _)| *seq == answer.question);
                 let Some((_, id)) = found else { return };

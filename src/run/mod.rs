@@ -6,6 +6,7 @@
 
 mod ask;
 mod base;
+mod begun;
 mod cancel;
 mod close;
 mod command;

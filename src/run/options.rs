@@ -1,5 +1,6 @@
 //! Settings of a run.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use super::{Cancel, RunError};
 use crate::engine::Task;
 use crate::graph::{Compiled, GraphView};
+use crate::node::RunContext;
 use crate::policy::Layer;
 use crate::state::State;
 use crate::store::Status;
@@ -28,6 +30,7 @@ use crate::store::Status;
 /// - `park_after`: 1 s
 /// - `cancel`: none
 /// - `layers`: none
+/// - `context`: no values
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -63,6 +66,8 @@ pub struct RunOptions {
     pub cancel: Option<Cancel>,
     /// Layers around each try of each task, outermost first.
     pub layers: Vec<Arc<dyn Layer>>,
+    /// What is given for every call; the command of a call may give others.
+    pub context: RunContext,
 }
 
 impl Default for RunOptions {
@@ -84,6 +89,7 @@ impl Default for RunOptions {
             park_after: Duration::from_secs(1),
             cancel: None,
             layers: Vec::new(),
+            context: RunContext::new(),
         }
     }
 }
@@ -250,6 +256,14 @@ impl RunOptions {
     #[must_use]
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.push(Arc::new(layer));
+        self
+    }
+
+    /// Gives a value for every call, by type: nodes read it by
+    /// [`Context::run_context`](crate::Context::run_context). It is never stored or shown.
+    #[must_use]
+    pub fn context<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.context = self.context.and(value);
         self
     }
 }

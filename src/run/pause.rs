@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::ask::{Asking, OpenQuestion};
+use super::begun;
 use super::close::Failed;
 use super::command::Given;
 use super::handle::{Progress, Run, Stage};
@@ -14,10 +15,10 @@ use super::recall::{self, Key, Request};
 use super::{Ended, RunError};
 use crate::event::EventKind;
 use crate::ids::{QuestionId, Seq, TaskPath};
-use crate::node::{Asked, ErrorClass, NodeError};
+use crate::node::{AfterCrash, Asked, ErrorClass, NodeError};
 use crate::policy::{Attempt, now_ms};
 use crate::state::State;
-use crate::store::{AnswerRecord, QuestionRecord, Record, Status};
+use crate::store::{AnswerRecord, BegunRecord, QuestionRecord, Record, Status};
 
 /// The most bytes that a question's key may have.
 const KEY_BYTES: usize = 256;
@@ -36,10 +37,21 @@ impl<S: State> Run<S> {
         for (place, asked, attempts) in asks {
             let path = self.path_of(place);
             match self.asking(place, &path, asked) {
-                Ok(asking) => fresh.extend(asking),
+                Ok(asking) => {
+                    // It has ended, by asking.
+                    if let Some(task) = self.task_at(place) {
+                        self.shared.port.recall.rest(task);
+                    }
+                    fresh.extend(asking);
+                }
                 Err(why) => failed.push((path, NodeError::invalid(why), attempts)),
             }
         }
+        self.put_questions(fresh).await
+    }
+
+    /// Records questions, and tells of them.
+    pub(super) async fn put_questions(&mut self, mut fresh: Vec<Asking>) -> Result<(), RunError> {
         if fresh.is_empty() {
             return Ok(());
         }
@@ -90,6 +102,12 @@ impl<S: State> Run<S> {
                 let found = key.len();
                 return Err(format!(
                     "a question's key has 1 to {KEY_BYTES} bytes, not {found}"
+                ));
+            }
+            if AfterCrash::reserves(&key) {
+                return Err(format!(
+                    "the key \"{key}\" begins with @, as those of the engine's own questions do: \
+                     give the question another one"
                 ));
             }
             let id = QuestionId::new(path.clone(), key);
@@ -149,6 +167,10 @@ impl<S: State> Run<S> {
             Request::Timer(task, key, due_ms, _) => {
                 Record::Timer(recall::timer_record(path(*task).to_string(), key, *due_ms))
             }
+            Request::Begun(task, at_ms, _) => Record::Begun(BegunRecord {
+                task: path(*task).to_string(),
+                at_ms: *at_ms,
+            }),
         });
         let records: Vec<_> = records.collect();
         let mut seq = None;
@@ -172,6 +194,13 @@ impl<S: State> Run<S> {
                         task: self.shared.path(task.0, task.1, task.2),
                         key,
                         due_ms,
+                    });
+                    done
+                }
+                Request::Begun(task, at_ms, done) => {
+                    self.shared.port.report(seq, || EventKind::Begun {
+                        task: self.shared.path(task.0, task.1, task.2),
+                        at_ms,
                     });
                     done
                 }
@@ -337,7 +366,11 @@ impl<S: State> Run<S> {
             Stage::At(position) => position.frontier[asking.place].node,
             Stage::Merged(_) | Stage::Between => unreachable!("a question has an open superstep"),
         });
-        let codec = node.and_then(|node| self.shared.graph.tables().node(node).asks);
+        let entry = node.map(|node| self.shared.graph.tables().node(node));
+        let codec = match AfterCrash::answers(id) {
+            true => begun::codec(),
+            false => entry.and_then(|entry| entry.asks),
+        };
         let expected = match &codec {
             Some(codec) => format!("{} ({})", codec.answer, (codec.shape)()),
             None => "nothing: the node does not ask any more".to_owned(),
@@ -346,12 +379,18 @@ impl<S: State> Run<S> {
             Some(codec) => codec.check(&bytes).map(|()| bytes),
             None => Ok(bytes),
         });
-        checked.map_err(|error| RunError::WrongAnswer {
+        let checked = checked.map_err(|error| RunError::WrongAnswer {
             thread: self.thread().clone(),
             id: id.clone(),
             expected,
             error: Box::new(error),
-        })
+        })?;
+        if AfterCrash::answers(id)
+            && let Some(entry) = entry
+        {
+            begun::check(entry, &checked)?;
+        }
+        Ok(checked)
     }
 
     /// Records answers, and lets the tasks read them.
@@ -396,7 +435,7 @@ impl<S: State> Run<S> {
     fn share_answers(&self) {
         for asking in &self.questions.0 {
             if let (Some(answer), Some(task)) = (&asking.answer, self.task_at(asking.place)) {
-                let key = asking.open.id.key();
+                let key = begun::known_as(&asking.open.id);
                 self.shared
                     .port
                     .recall
@@ -423,6 +462,14 @@ impl<S: State> Run<S> {
         for (place, step) in memory.steps {
             if let Some(task) = self.task_at(place) {
                 self.shared.port.recall.put_step(task, step);
+            }
+        }
+        for (place, since) in memory.begun {
+            let recall = &self.shared.port.recall;
+            match (self.task_at(place), since) {
+                (Some(task), Some(at_ms)) => recall.begin(task, at_ms),
+                (Some(task), None) => recall.rest(task),
+                (None, _) => {}
             }
         }
         for (place, key, due_ms) in memory.timers {

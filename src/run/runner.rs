@@ -191,6 +191,22 @@ impl<S: State> Runner<S> {
         command: Command<S>,
         listener: Option<Listener>,
     ) -> Result<Run<S>, RunError> {
+        let Command { what, context } = command;
+        if context.is_empty() {
+            return self.entered(thread, what, listener).await;
+        }
+        let mut runner = self.clone();
+        let options = Arc::make_mut(&mut runner.options);
+        options.context = options.context.overridden_by(&context);
+        runner.entered(thread, what, listener).await
+    }
+
+    async fn entered(
+        &self,
+        thread: &ThreadId,
+        what: What<S>,
+        listener: Option<Listener>,
+    ) -> Result<Run<S>, RunError> {
         // Tasks, time limits and stores need one; without this, the first of them would panic.
         if Handle::try_current().is_err() {
             let thread = thread.clone();
@@ -209,7 +225,7 @@ impl<S: State> Runner<S> {
             }
             None => None,
         };
-        let (input, id, abandon) = match command.what {
+        let (input, id, abandon) = match what {
             What::Start {
                 input,
                 run,
@@ -249,7 +265,10 @@ impl<S: State> Runner<S> {
             || options.superstep_deadline.is_some()
             || options.cancel.is_some()
             || matches!(options.busy, Busy::Wait(_))
-            || policies.any(|policy| policy.timeout.is_some() || policy.retry.is_some())
+            || policies.any(|policy| {
+                let timeout = policy.timeout.or(policy.idle_timeout);
+                timeout.is_some() || policy.retry.is_some()
+            })
     }
 
     /// A run that has ended before: its end comes back, nothing runs.
@@ -497,6 +516,7 @@ impl<S: State> Runner<S> {
             requests: way,
             park_after: self.options.park_after,
             listener: listener.clone(),
+            given: self.options.context.clone(),
         };
         let limit = self
             .options

@@ -40,6 +40,8 @@ pub enum Record {
     Inner(InnerRecord),
     /// A branch was begun: the head went to an earlier position.
     Branch(BranchRecord),
+    /// The body of an irreversible task begins.
+    Begun(BegunRecord),
 }
 
 /// What the thread was written with: names, shapes, reducers of all fields.
@@ -467,4 +469,14 @@ pub struct BranchRecord {
     pub parent: u32,
     /// The position from which it goes on, which is the last record that both share.
     pub at: u64,
+}
+
+/// The body of an irreversible task begins, or goes on after a wait. Without an end behind it, nobody
+/// knows whether the task did what it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunRecord {
+    /// The task's path, as text.
+    pub task: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
 }

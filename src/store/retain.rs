@@ -93,6 +93,7 @@ impl Survey {
             | Record::Outcome(_)
             | Record::Stopped(_)
             | Record::Step(_)
+            | Record::Begun(_)
             | Record::Timer(_)
             | Record::Inner(_) => {}
         }

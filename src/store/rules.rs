@@ -232,6 +232,7 @@ impl Rules {
             Record::Started(_)
             | Record::Stopped(_)
             | Record::Step(_)
+            | Record::Begun(_)
             | Record::Compensation(_)
             | Record::Inner(_) => Kind::Other,
         }

@@ -66,6 +66,10 @@ fn one_of_each() -> Vec<EventKind> {
             task: task(),
             attempt: 1,
         },
+        EventKind::Begun {
+            task: task(),
+            at_ms: 4,
+        },
         EventKind::Token {
             task: task(),
             text: "\u{202e}é".to_owned(),
@@ -167,6 +171,7 @@ fn every_kind_of_event_becomes_json_and_back() {
         "superstep_started",
         "branched",
         "task_started",
+        "begun",
         "token",
         "custom",
         "task_finished",

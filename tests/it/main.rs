@@ -22,6 +22,8 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_effects;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_inputs;
@@ -44,6 +46,8 @@ mod cli_travel;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
+#[cfg(feature = "sled")]
+mod effects;
 #[cfg(feature = "sled")]
 mod engine_callers;
 #[cfg(feature = "sled")]
@@ -69,6 +73,8 @@ mod graph_orders;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod guide;
 #[cfg(feature = "sled")]
+mod idle;
+#[cfg(feature = "sled")]
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
@@ -78,6 +84,8 @@ mod questions;
 #[cfg(feature = "graphs")]
 mod research;
 mod rooms;
+#[cfg(feature = "sled")]
+mod run_context;
 #[cfg(feature = "sled")]
 mod run_events;
 #[cfg(feature = "sled")]

@@ -2,11 +2,11 @@
 
 use super::super::contract::Head;
 use super::super::record::{
-    AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
-    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
-    Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
-    StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
-    StoredValue, TimerRecord,
+    AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
+    CompensationRecord, FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord,
+    OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord, Status,
+    StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError,
+    StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 use crate::ids::{Branch, Seq};
 
@@ -66,6 +66,10 @@ pub fn one_of_each() -> Vec<Record> {
             branch: 1,
             parent: 0,
             at: 5,
+        }),
+        Record::Begun(BegunRecord {
+            task: "3:pay[0]".into(),
+            at_ms: 1_700_000_000_015,
         }),
     ]
 }
