@@ -14,7 +14,7 @@ use super::shell::{Shell, quoted};
 use super::source::{Sources, Text};
 use super::when::date;
 use super::{data::Data, form, json as shown, read};
-use crate::{AfterCrash, Answers, OpenQuestion, QuestionId, Shape, ThreadId};
+use crate::{AfterCrash, Answers, MayHaveRun, OpenQuestion, QuestionId, Shape, ThreadId};
 
 /// Lists what waits for an answer.
 pub(super) async fn questions(shell: &mut Shell, args: &QuestionsArgs) -> Result<Exit, Failure> {
@@ -98,6 +98,12 @@ pub(super) fn how(
 ) -> String {
     let asks = known.and_then(|known| asks(known, &question.id));
     let example = asks.map_or_else(|| "JSON".to_owned(), |shape| form::example(&shape));
+    // Of a node with exits, "it ran" is said by one of them.
+    let exit = AfterCrash::answers(&question.id)
+        .then(|| question.read::<MayHaveRun>().ok()?.exits.into_iter().next())
+        .flatten();
+    let by = exit.map(|exit| quoted(&json!({"ran_by": exit}).to_string()));
+    let example = by.unwrap_or(example);
     let words = shell.on("answer", thread);
     match open {
         [_] => format!("{words} {example}"),

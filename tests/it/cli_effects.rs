@@ -91,13 +91,14 @@ fn died() -> tempfile::TempDir {
     // It is not run again, or the process would die again.
     let asked = ran(path, &["resume", "t"]).exits(3);
     for part in [
-        "begins, irreversible",
         "1:pay[0] asks @after_crash",
         "\"Whole\",\"Part\"",
         "one of \"ran\", {\"ran_by\": …}, \"did_not_run\", \"again\"",
     ] {
         assert!(asked.out.contains(part), "no {part:?} in {}", asked.out);
     }
+    let told = ran(path, &["events", "t"]).exits(0).out;
+    assert!(told.contains("1  pay  begins, irreversible"), "{told}");
     std::fs::remove_file(path.join(BOMB)).unwrap();
     folder
 }
@@ -118,7 +119,8 @@ fn a_process_that_dies_in_an_irreversible_node_is_asked_about_by_the_commands() 
         let path = folder.path();
         let shown = ran(path, &["questions"]).exits(0).out;
         assert!(shown.contains("asks @after_crash"), "{shown}");
-        assert!(shown.contains("answer t "), "{shown}");
+        let next = "pay answer t '{\"ran_by\":\"Whole\"}'";
+        assert!(shown.contains(next), "{shown}");
         let refused = ran(path, &["answer", "t", "ran"]).exits(2);
         let why = "by which exit is node \"pay\" left?; it has Whole, Part";
         assert!(refused.err.contains(why), "{}", refused.err);
