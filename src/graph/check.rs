@@ -150,7 +150,10 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         policy: node.policy.clone(),
         reads: node.reads.clone(),
         writes: node.writes.clone(),
-        inner: node.inner.as_ref().map(|inner| Box::new(inner.view.clone())),
+        inner: node
+            .inner
+            .as_ref()
+            .map(|inner| Box::new(inner.view.clone())),
     }
 }
 

@@ -106,7 +106,9 @@ impl Questions {
         if of_place().any(|asking| asking.inside.is_none() && asking.waits()) {
             return true;
         }
-        let mut inside = of_place().filter(|asking| asking.inside.is_some()).peekable();
+        let mut inside = of_place()
+            .filter(|asking| asking.inside.is_some())
+            .peekable();
         let waits = |asking: &Asking| {
             let of_task = of_place().filter(|other| other.open.id.task() == asking.open.id.task());
             of_task.into_iter().any(Asking::waits)
@@ -209,9 +211,8 @@ impl Asked {
                 }
             }
             Record::Answer(given) => {
-                let is_it = |one: &&mut AskedOne| {
-                    one.log.as_ref() == log && one.seq == given.question
-                };
+                let is_it =
+                    |one: &&mut AskedOne| one.log.as_ref() == log && one.seq == given.question;
                 // The same numbers come again on another branch: the newest is meant.
                 if let Some(one) = self.all.iter_mut().rev().find(is_it) {
                     one.answer = Some(given.clone());

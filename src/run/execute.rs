@@ -120,9 +120,7 @@ impl<U> From<Returned<U>> for Gave<U> {
             }),
             Returned::Asked(asked) => Gave::Asked(asked),
             Returned::Parked(due_ms) => Gave::Parked(due_ms),
-            Returned::Held(held) => {
-                Gave::Held(held.downcast().map_or(Held::Stopped, |held| *held))
-            }
+            Returned::Held(held) => Gave::Held(held.downcast().map_or(Held::Stopped, |held| *held)),
         }
     }
 }

@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head,
-    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
-    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Write,
+    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
+    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
+    StoreError, StoredBase, StoredChange, Take, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.

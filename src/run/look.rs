@@ -6,7 +6,8 @@ use super::{OpenQuestion, ask, record};
 use crate::event::{ErrorText, Event, EventKind};
 use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::store::{
-    Branches, CheckpointStore, InnerRecord, OutcomeRef, Record, Status, StoreError, Stored};
+    Branches, CheckpointStore, InnerRecord, OutcomeRef, Record, Status, StoreError, Stored,
+};
 
 /// How many records are read at once.
 const PAGE: usize = 256;

@@ -310,7 +310,11 @@ impl<S: State> Run<S> {
 
     /// Tasks that run a graph and do not wait any more are run again, and say anew what they wait for.
     fn let_go_inside(&mut self) {
-        let inside = self.questions.0.iter().filter(|asking| asking.inside.is_some());
+        let inside = self
+            .questions
+            .0
+            .iter()
+            .filter(|asking| asking.inside.is_some());
         let mut places: Vec<_> = inside.map(|asking| asking.place).collect();
         places.dedup();
         for place in places {
@@ -451,10 +455,16 @@ impl<S: State> Run<S> {
         }
         for (number, (id, answer)) in answers.into_iter().enumerate() {
             let seq = first.map(|first| Seq::new(first + number as u64));
-            self.shared.port.report(seq, || EventKind::Answered {
+            let port = &self.shared.port;
+            let told = || EventKind::Answered {
                 id: id.clone(),
                 answer: answer.clone(),
-            });
+            };
+            let asking = self.questions.find(&id);
+            match asking.and_then(|asking| asking.inside.as_ref()) {
+                Some(inside) => port.report_inside(&inside.log, seq, told),
+                None => port.report(seq, told),
+            }
             if let Some(asking) = self.questions.find_mut(&id) {
                 let answer: Arc<[u8]> = answer.into();
                 if asking.inside.is_some() && self.log.is_none() {

@@ -95,6 +95,25 @@ impl RunPort {
     }
 }
 
+impl RunPort {
+    /// Reports what happened inside of the graph that a task runs.
+    pub(crate) fn report_inside(
+        &self,
+        outer: &TaskPath,
+        seq: Option<Seq>,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if let Some(listener) = &self.listener {
+            listener.send(Event {
+                epoch: self.epoch,
+                seq,
+                within: Some(outer.clone()),
+                kind: kind(),
+            });
+        }
+    }
+}
+
 impl Port for RunPort {
     fn thread(&self) -> &ThreadId {
         &self.thread

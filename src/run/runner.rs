@@ -140,7 +140,9 @@ impl<S: State> Runner<S> {
 
     fn hosted(&self) -> (ThreadId, RunId, Option<Listener>) {
         let host = self.host.as_ref();
-        let port = &host.expect("only a graph inside of a node is begun so").port;
+        let port = &host
+            .expect("only a graph inside of a node is begun so")
+            .port;
         (port.thread.clone(), port.run.clone(), port.listener.clone())
     }
 

@@ -363,7 +363,9 @@ impl<S: State> Run<S> {
                 }
             }
         }
-        helds.into_iter().for_each(|(place, held)| self.hold(place, held));
+        helds
+            .into_iter()
+            .for_each(|(place, held)| self.hold(place, held));
         let seqs = self.write_outcomes(step, &well).await?;
         self.recorded.extend(seqs);
         let Stage::Open(superstep) = &mut self.stage else {

@@ -4,9 +4,9 @@
 //! other way round. The frame inside belongs to no thread: its key is zero, so that a thread can be
 //! copied under another id without touching it.
 
+use super::Stored;
 use super::frame::{FrameError, ThreadKey, decode_record, encode_record};
 use super::record::{InnerRecord, Record};
-use super::Stored;
 use crate::ids::{Branch, Epoch, Seq, TaskPath};
 
 /// The key of frames inside of frames.
@@ -36,7 +36,10 @@ impl InnerRecord {
     /// [`FrameError`] if the path is none, or the record inside cannot be trusted.
     pub fn open(&self) -> Result<(TaskPath, Stored), FrameError> {
         let path = self.path.parse().map_err(|_| {
-            FrameError::Corrupt(format!("expected the path of a task, found \"{}\"", self.path))
+            FrameError::Corrupt(format!(
+                "expected the path of a task, found \"{}\"",
+                self.path
+            ))
         })?;
         let stored: Stored = decode_record(NO_THREAD, Seq::new(self.seq), &self.record)?;
         Ok((path, stored))

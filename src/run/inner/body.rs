@@ -16,15 +16,12 @@ use crate::state::{Snapshot, State};
 use crate::store::CheckpointStore;
 
 /// What a graph inside begins with: its state before, and its input.
-pub(super) type Enter<S, I> = Box<
-    dyn Fn(Option<&Payload>, &S) -> Result<(I, <I as State>::Update), NodeError> + Send + Sync,
->;
+pub(super) type Enter<S, I> =
+    Box<dyn Fn(Option<&Payload>, &S) -> Result<(I, <I as State>::Update), NodeError> + Send + Sync>;
 
 /// What comes of its last state.
 pub(super) type Leave<S, I> = Box<
-    dyn Fn(Option<&Payload>, &I) -> Result<Returned<<S as State>::Update>, NodeError>
-        + Send
-        + Sync,
+    dyn Fn(Option<&Payload>, &I) -> Result<Returned<<S as State>::Update>, NodeError> + Send + Sync,
 >;
 
 /// A graph as the body of a node.
@@ -153,11 +150,7 @@ impl<S: State, I: State> Inner<S, I> {
         );
         let mut log = None;
         if inners.store().is_some() {
-            let store = InnerStore::new(
-                host.path.clone(),
-                host.port.epoch,
-                Arc::clone(inners),
-            );
+            let store = InnerStore::new(host.path.clone(), host.port.epoch, Arc::clone(inners));
             let store: Arc<dyn CheckpointStore> = Arc::new(store);
             let thread = host.port.thread.clone();
             let claimed = Log::claim(store, self.graph.clone(), thread, Busy::Refuse, u32::MAX);

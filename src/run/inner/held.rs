@@ -55,7 +55,9 @@ impl Resting {
                 });
             }
         }
-        resting.questions.sort_by_key(|asking| asking.open.seq.map(Seq::get));
+        resting
+            .questions
+            .sort_by_key(|asking| asking.open.seq.map(Seq::get));
         Some(resting)
     }
 }

@@ -189,7 +189,10 @@ impl CheckpointStore for InnerStore {
 }
 
 /// A write as the driver that is asked for it gets it.
-pub(super) fn request(path: TaskPath, records: Vec<(Stored, InnerRecord)>) -> (Request, oneshot::Receiver<()>) {
+pub(super) fn request(
+    path: TaskPath,
+    records: Vec<(Stored, InnerRecord)>,
+) -> (Request, oneshot::Receiver<()>) {
     let (done, written) = oneshot::channel();
     let write = InnerWrite {
         path,

@@ -5,7 +5,9 @@ use serde::de::DeserializeOwned;
 
 use super::body::{Enter, Leave, Nested};
 use crate::graph::{Builder, Graph, Inside, NodeRef, WorkerRef};
-use crate::node::{Exits, IntoOutput, NoQuestion, NodeError, Output, Payload, PayloadCodec, Returned};
+use crate::node::{
+    Exits, IntoOutput, NoQuestion, NodeError, Output, Payload, PayloadCodec, Returned,
+};
 use crate::state::{Field, Reducer, State};
 
 impl<S: State> Builder<S> {
@@ -119,9 +121,8 @@ impl<S: State> Builder<S> {
         I: State,
         R: IntoOutput<S, Question = NoQuestion>,
     {
-        let enter: Enter<S, I> = Box::new(move |payload, state| {
-            Ok((I::default(), enter(typed::<P>(payload)?, state)))
-        });
+        let enter: Enter<S, I> =
+            Box::new(move |payload, state| Ok((I::default(), enter(typed::<P>(payload)?, state))));
         let leave: Leave<S, I> =
             Box::new(move |payload, inner| left(leave(typed::<P>(payload)?, inner)));
         let inside = Inside::of(graph.clone());
