@@ -69,12 +69,15 @@ pub(crate) type Choose<S> = Arc<dyn Fn(&S) -> Result<usize, NodeError> + Send + 
 pub(crate) type Tolerate<S> =
     Arc<dyn Fn(&Payload, &NodeError) -> Option<<S as State>::Update> + Send + Sync>;
 
+/// Finds what the node at a path may ask.
+type AsksAt = dyn Fn(&[TaskLevel]) -> Option<AskCodec> + Send + Sync;
+
 /// A graph inside of a node, without its state type.
 pub(crate) struct Inside {
     pub(crate) view: GraphView,
     pub(crate) fingerprint: [u8; 16],
     /// What a node may ask, by its name; of a node inside of a node inside, by both names, and so on.
-    asks: Box<dyn Fn(&[TaskLevel]) -> Option<AskCodec> + Send + Sync>,
+    asks: Box<AsksAt>,
 }
 
 impl Inside {

@@ -92,9 +92,8 @@ impl<S: State> Builder<S> {
         F: Reducer<I> + Send + Sync,
         R: IntoOutput<S, Question = NoQuestion>,
     {
-        let kept = field.clone();
         let enter: Enter<S, I> =
-            Box::new(move |_, state| Ok((kept.get(state).clone(), enter(state))));
+            Box::new(move |_, state| Ok((field.get(state).clone(), enter(state))));
         let leave: Leave<S, I> = Box::new(move |_, inner| {
             let mut returned = left(leave(inner))?;
             if let Returned::Done { update, .. } = &mut returned {
