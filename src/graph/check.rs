@@ -120,10 +120,19 @@ fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
     if node.policy.idle_timeout == Some(std::time::Duration::ZERO) {
         policy("an idle timeout of 0 lets nothing run");
     }
-    if node.policy.is_irreversible() && node.policy.retry.is_some() {
-        policy(
+    match (node.policy.is_irreversible(), &node.inner) {
+        (true, Some(_)) => {
+            policy("it runs a graph: say of the nodes inside that they are irreversible")
+        }
+        (true, None) if node.policy.retry.is_some() => policy(
             "it is irreversible, and a retry would do it again: drop the retry, or give it another class",
-        );
+        ),
+        _ => {}
+    }
+    match (node.policy.step_limit, &node.inner) {
+        (Some(_), None) => policy("a limit of supersteps is for a node that runs a graph"),
+        (Some(0), _) => policy("a limit of 0 supersteps never runs anything"),
+        _ => {}
     }
     if let Some(retry) = &node.policy.retry {
         if retry.max_attempts == 0 {
@@ -153,7 +162,10 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         policy: node.policy.clone(),
         reads: node.reads.clone(),
         writes: node.writes.clone(),
-        inner: None,
+        inner: node
+            .inner
+            .as_ref()
+            .map(|inner| Box::new(inner.view.clone())),
     }
 }
 
@@ -314,6 +326,9 @@ fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
             .payload
             .map(|payload| (payload.shape)())
             .unwrap_or_default());
+        if let Some(inner) = &entry.inner {
+            add(&format!("{:032x}", u128::from_be_bytes(inner.fingerprint)));
+        }
         if let Some(asks) = &node.asks {
             add("asks");
             add(&asks.shape);

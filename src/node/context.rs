@@ -29,12 +29,14 @@ pub struct Context {
 }
 
 /// What the driver lends to the contexts of its tasks.
-pub(crate) trait Port: Send + Sync {
+pub(crate) trait Port: Any + Send + Sync {
     fn thread(&self) -> &ThreadId;
     fn run(&self) -> &RunId;
     fn branch(&self) -> Branch;
     fn epoch(&self) -> Epoch;
     fn name(&self, node: u32) -> &NodeName;
+    /// The task that runs this graph; none for the outermost one.
+    fn within(&self) -> Option<&TaskPath>;
     fn emit(&self, event: Event) -> BoxFuture<'_, ()>;
     fn listening(&self) -> bool;
     /// The answer to a question that a task has asked.
@@ -94,10 +96,15 @@ impl Context {
         }
     }
 
-    /// The same, with its signs of life noted.
-    pub(crate) fn watched(mut self, pulse: Arc<Pulse>) -> Self {
-        self.pulse = Some(pulse);
+    /// The same, with its signs of life noted, if anybody looks.
+    #[inline]
+    pub(crate) fn watched(mut self, pulse: Option<Arc<Pulse>>) -> Self {
+        self.pulse = pulse;
         self
+    }
+
+    pub(crate) fn pulse(&self) -> Option<Arc<Pulse>> {
+        self.pulse.clone()
     }
 
     /// A context outside of any run, for the test of one node.
@@ -158,9 +165,18 @@ impl Context {
         self.remaining
     }
 
-    /// The task's path.
+    /// The task's path, from the outermost graph in.
     pub fn task(&self) -> TaskPath {
-        TaskPath::new(self.step, self.node().clone(), self.index)
+        let task = TaskPath::new(self.step, self.node().clone(), self.index);
+        match self.port.within() {
+            Some(outer) => task.within(outer),
+            None => task,
+        }
+    }
+
+    /// What the driver has lent, for the driver itself.
+    pub(crate) fn port(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.port) as Arc<dyn Any + Send + Sync>
     }
 
     /// A key for one outside effect of this task: the same over retries, resumes and machines,
@@ -378,6 +394,7 @@ impl Context {
         let event = Event {
             epoch: self.port.epoch(),
             seq: None,
+            within: self.port.within().cloned(),
             kind,
         };
         self.port.emit(event).await;
@@ -416,6 +433,9 @@ impl Port for Detached {
     }
     fn name(&self, _: u32) -> &NodeName {
         &self.node
+    }
+    fn within(&self) -> Option<&TaskPath> {
+        None
     }
     fn emit(&self, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -12,6 +12,7 @@ use super::{Effect, ErrorClass, NodeError};
 /// - `concurrency`: as many as the run allows
 /// - `blocking`: no
 /// - `effect`: not said; run again where its end was not recorded
+/// - `step_limit`: what remains of the call's supersteps when the node is entered
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Policy {
     /// Tries again after a failure.
@@ -26,6 +27,8 @@ pub struct Policy {
     pub blocking: bool,
     /// What it does to the world outside.
     pub effect: Option<Effect>,
+    /// For a node that runs a graph: how many supersteps that graph may execute in one call.
+    pub step_limit: Option<u64>,
 }
 
 impl Policy {
@@ -58,6 +61,14 @@ impl Policy {
     #[must_use]
     pub fn concurrency(mut self, tasks: usize) -> Self {
         self.concurrency = Some(tasks);
+        self
+    }
+
+    /// Sets how many supersteps the graph that the node runs may execute in one call. It never gets
+    /// more than what remains of the call's own limit when it is entered.
+    #[must_use]
+    pub fn step_limit(mut self, supersteps: u64) -> Self {
+        self.step_limit = Some(supersteps);
         self
     }
 

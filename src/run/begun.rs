@@ -13,7 +13,7 @@ use super::recall::{Key, Request};
 use crate::engine::{Ended, Outcome};
 use crate::event::EventKind;
 use crate::graph::{Entry, Out};
-use crate::ids::{QuestionId, Step, TaskPath};
+use crate::ids::{NodeName, QuestionId, Step, TaskPath};
 use crate::node::{AFTER_CRASH, AfterCrash, AskCodec, MayHaveRun, NodeError};
 use crate::policy::now_ms;
 use crate::state::{Codec, State};
@@ -55,39 +55,48 @@ impl RunPort {
     }
 }
 
-/// By which exit a node is left that has run, as a person says it.
+/// Refuses an answer that says that a node ran, and not by which of its exits it is left.
 ///
 /// # Errors
 /// [`RunError::NoExit`] if it has none of that name, or several and none was named.
-pub(super) fn exit<S: State>(entry: &Entry<S>, answer: &AfterCrash) -> Result<u32, RunError> {
-    let exits = match &entry.out {
-        Some(Out::Exits(_)) => entry.exits.as_slice(),
-        _ => &[],
+pub(super) fn check(asking: &Asking, answer: &[u8]) -> Result<(), RunError> {
+    let (Ok(asked), Ok(answer)) = (
+        asking.open.read::<MayHaveRun>(),
+        Codec::MessagePack.decode(answer),
+    ) else {
+        return Ok(());
     };
+    let node = &asking.open.id.task().task().node;
+    exit(node, &asked.exits, &answer).map(|_| ())
+}
+
+/// The exit by which a node is left that has run; none for one that is to be run.
+fn exit(node: &NodeName, exits: &[String], answer: &AfterCrash) -> Result<Option<u32>, RunError> {
     let named = match answer {
-        AfterCrash::RanBy(exit) => Some(exit.as_str()),
-        _ => None,
+        AfterCrash::Ran => None,
+        AfterCrash::RanBy(exit) => Some(exit),
+        AfterCrash::DidNotRun | AfterCrash::Again => return Ok(None),
     };
     let found = match (exits, named) {
         ([] | [_], None) => Some(0),
-        (exits, Some(label)) => exits.iter().position(|known| *known == label),
+        (exits, Some(label)) => exits.iter().position(|known| known == label),
         (_, None) => None,
     };
     match found {
-        Some(exit) => Ok(exit as u32),
+        Some(exit) => Ok(Some(exit as u32)),
         None => Err(RunError::NoExit {
-            node: entry.name.clone(),
-            exit: named.map(str::to_owned),
+            node: node.clone(),
+            exit: named.cloned(),
             exits: exits.to_vec(),
         }),
     }
 }
 
-/// Refuses an answer that says that a node ran, and not by which of its exits it is left.
-pub(super) fn check<S: State>(entry: &Entry<S>, answer: &[u8]) -> Result<(), RunError> {
-    match Codec::MessagePack.decode(answer) {
-        Ok(answer @ (AfterCrash::Ran | AfterCrash::RanBy(_))) => exit(entry, &answer).map(|_| ()),
-        _ => Ok(()),
+/// The names of a node's exits; none where it has one way out.
+fn exits<S: State>(entry: &Entry<S>) -> Vec<String> {
+    match &entry.out {
+        Some(Out::Exits(_)) => entry.exits.iter().map(|exit| (*exit).to_owned()).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -112,19 +121,13 @@ impl<S: State> Run<S> {
                 continue;
             };
             let entry = tables.node(task.1);
-            let exits = match &entry.out {
-                Some(Out::Exits(_)) => entry.exits.iter().map(|exit| (*exit).to_owned()).collect(),
-                _ => Vec::new(),
-            };
             let question = Codec::MessagePack.encode(&MayHaveRun {
                 node: entry.name.as_str().to_owned(),
-                exits,
+                exits: exits(entry),
                 began_ms,
             });
-            let own =
-                |asking: &&Asking| asking.place == place && AfterCrash::answers(&asking.open.id);
             // Each time it is another question: the answer to the last one is no answer to this.
-            let key = match self.questions.0.iter().filter(own).count() {
+            let key = match self.own(place).count() {
                 0 => AFTER_CRASH.to_owned(),
                 before => format!("{AFTER_CRASH}_{}", before + 1),
             };
@@ -144,6 +147,7 @@ impl<S: State> Run<S> {
                 default: None,
                 answer: None,
                 expired: false,
+                inside: None,
             });
         }
         self.put_questions(fresh).await?;
@@ -160,16 +164,16 @@ impl<S: State> Run<S> {
         let tables = self.shared.graph.tables();
         let mut done = Vec::new();
         for (place, (step, node, _)) in self.left() {
-            let own =
-                |asking: &&Asking| asking.place == place && AfterCrash::answers(&asking.open.id);
-            let last = self.questions.0.iter().rfind(own);
+            let last = self.own(place).last();
             let answer = last.and_then(|asking| asking.answer.as_deref());
-            let answer = answer.and_then(|bytes| Codec::MessagePack.decode(bytes).ok());
-            let Some(answer @ (AfterCrash::Ran | AfterCrash::RanBy(_))) = answer else {
+            let Some(answer) = answer.and_then(|bytes| Codec::MessagePack.decode(bytes).ok())
+            else {
                 continue;
             };
-            match exit(tables.node(node), &answer) {
-                Ok(exit) => {
+            let entry = tables.node(node);
+            match exit(&entry.name, &exits(entry), &answer) {
+                Ok(None) => {}
+                Ok(Some(exit)) => {
                     let outcome = Outcome {
                         update: S::update(),
                         ended: Ended::Exit(exit),
@@ -193,6 +197,14 @@ impl<S: State> Run<S> {
             superstep.recorded.extend(done);
         }
         Ok(())
+    }
+
+    /// What the engine has asked of a task of this graph, in order.
+    fn own(&self, place: usize) -> impl Iterator<Item = &Asking> {
+        let asked = self.questions.0.iter();
+        asked.filter(move |asking| {
+            asking.place == place && asking.inside.is_none() && AfterCrash::answers(&asking.open.id)
+        })
     }
 
     /// The tasks of the open superstep that have not ended and do not wait.

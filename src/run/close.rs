@@ -183,9 +183,14 @@ impl<S: State> Run<S> {
             .options
             .status_at(tables, &position.frontier, &kept.ran);
         self.executed += 1;
+        if let Some(pulse) = &self.shared.port.pulse {
+            pulse.beat();
+        }
         self.questions = Questions::default();
         self.parked.clear();
         self.shared.port.recall.clear();
+        let port = &self.shared.port;
+        port.inners.forget(port.within.as_ref(), Step::new(step));
         if !self.shared.timed {
             self.stage = Stage::At(position);
             return Ok(self.progress(step, status));

@@ -220,7 +220,7 @@ pub enum RunError {
         /// What was named; none where nothing was.
         exit: Option<String>,
         /// The exits that the node has.
-        exits: Vec<&'static str>,
+        exits: Vec<String>,
     },
     /// The first input of a thread lacks a required field.
     MissingInput {

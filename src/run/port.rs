@@ -8,10 +8,11 @@ use futures::future::BoxFuture;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Cancel;
+use super::inner::Inners;
 use super::recall::{Recall, Request, key};
 use crate::event::{Event, EventKind};
-use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, ThreadId};
-use crate::node::{KeptStep, NodeError, Port, RunContext, Standing, Wake};
+use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, TaskPath, ThreadId};
+use crate::node::{KeptStep, NodeError, Port, Pulse, RunContext, Standing, Wake};
 use crate::policy::now_ms;
 
 /// The identity of a run, and its way to the outside.
@@ -32,6 +33,12 @@ pub(crate) struct RunPort {
     pub(crate) listener: Option<Listener>,
     /// What the caller gave; shared with everything inside of the run.
     pub(crate) given: RunContext,
+    /// The task that runs this graph; none for the outermost one.
+    pub(crate) within: Option<TaskPath>,
+    /// The signs of life of that task, if anybody looks.
+    pub(crate) pulse: Option<Arc<Pulse>>,
+    /// What all levels share.
+    pub(crate) inners: Arc<Inners>,
 }
 
 impl RunPort {
@@ -49,6 +56,9 @@ impl RunPort {
             park_after: self.park_after,
             listener: self.listener.clone(),
             given: self.given.clone(),
+            within: self.within.clone(),
+            pulse: self.pulse.clone(),
+            inners: Arc::clone(&self.inners),
         }
     }
 
@@ -74,9 +84,36 @@ impl RunPort {
     /// Reports what happened, if anybody listens. The event is made only then.
     pub(crate) fn report(&self, seq: Option<Seq>, kind: impl FnOnce() -> EventKind) {
         if let Some(listener) = &self.listener {
+            let event = Event {
+                epoch: self.epoch,
+                seq,
+                within: None,
+                kind: kind(),
+            };
+            listener.send(match &self.within {
+                None => event,
+                Some(outer) => Event {
+                    seq: seq.and_then(|seq| self.inners.place(outer, seq)),
+                    ..event.within(outer)
+                },
+            });
+        }
+    }
+}
+
+impl RunPort {
+    /// Reports what happened inside of the graph that a task runs.
+    pub(crate) fn report_inside(
+        &self,
+        outer: &TaskPath,
+        seq: Option<Seq>,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if let Some(listener) = &self.listener {
             listener.send(Event {
                 epoch: self.epoch,
                 seq,
+                within: Some(outer.clone()),
                 kind: kind(),
             });
         }
@@ -98,6 +135,9 @@ impl Port for RunPort {
     }
     fn name(&self, node: u32) -> &NodeName {
         &self.names[node as usize]
+    }
+    fn within(&self) -> Option<&TaskPath> {
+        self.within.as_ref()
     }
     fn emit(&self, event: Event) -> BoxFuture<'_, ()> {
         if let Some(listener) = &self.listener {
