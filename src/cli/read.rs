@@ -40,6 +40,8 @@ pub(super) fn word(shape: &Shape, text: &str) -> Result<Data, Wrong> {
         }
         // A case without content is a word, also where others have some.
         Shape::Enum(variants) if form::has(variants, text) => Ok(Data::Text(text.to_owned())),
+        // No JSON of an enum is a bare word.
+        Shape::Enum(_) if text.chars().all(|c| c.is_alphanumeric() || c == '_') => Err(other()),
         shape => json(shape, text),
     }
 }

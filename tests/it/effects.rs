@@ -377,7 +377,12 @@ fn each_irreversible_task_of_a_fan_out_asks_for_itself() {
                 ended = run.finish() => panic!("{ended:?}"),
                 () = both => {}
             }
-            drop((run, runner, store));
+            drop((run, runner));
+            // What is cut lets go of the store in its own time.
+            while Arc::strong_count(&store) > 1 {
+                tokio::task::yield_now().await;
+            }
+            drop(store);
             let paused = fresh().run(&t, Command::go_on()).await.unwrap();
             let ids: Vec<_> = paused.questions.iter().map(|one| one.id.clone()).collect();
             assert_eq!(ids, [own("1:pay[1]"), own("1:pay[3]")]);
@@ -666,4 +671,105 @@ fn a_store_that_fails_anywhere_runs_nothing_irreversible_twice_unasked() {
         }
         assert!(asked_ever > 0, "no failure has hit one in its middle");
     });
+}
+
+/// The shop with exits, inside of a node of another graph.
+fn nested(world: &World) -> Graph<Doc> {
+    let mut inner = Graph::builder("inner");
+    let pay = with(
+        world.clone(),
+        async |world: World, _: Snapshot<Doc>, cx: Context| {
+            let who = cx.run_context::<String>()?;
+            let paid = world.pay("pay", &cx).await?;
+            Ok((paid.log(vec![who.to_string()]), Paid::Whole))
+        },
+    );
+    let pay = inner.node("pay", pay);
+    inner.policy(pay, irreversible());
+    let whole = inner.node("whole", says(&world.calls, "whole"));
+    let part = inner.node("part", says(&world.calls, "part"));
+    inner.start(pay);
+    inner.wire(pay, |paid| match paid {
+        Paid::Whole => whole.into(),
+        Paid::Part => part.into(),
+    });
+    inner.edge(whole, End);
+    inner.edge(part, End);
+    let mut g = Graph::builder("outer");
+    let shop = g.subgraph(
+        "shop",
+        inner.build().unwrap(),
+        |_: &Doc| Doc::update(),
+        |inner| Doc::update().log(inner.log.clone()),
+    );
+    g.start(shop);
+    g.edge(shop, End);
+    g.build().unwrap()
+}
+
+/// Inside of a subgraph it is the same: the question has its whole path, the answer is checked
+/// there, and what the caller gives is given there, too.
+#[test]
+fn an_irreversible_node_inside_of_a_subgraph_is_asked_about() {
+    on_both(async || {
+        for place in [Place::memory(), Place::sled()] {
+            let world = World::new(&[Does::Hangs, Does::Pays]);
+            let t = thread("t");
+            let fresh = || place.runner(nested(&world), RunOptions::new());
+            let given = |command: Command<Doc>| command.context("ada".to_owned());
+            dies(&world, fresh(), &t, given(start())).await;
+            let asked = fresh().run(&t, given(Command::go_on())).await.unwrap();
+            let [question] = asked.questions.as_slice() else {
+                panic!("{:?}", asked.questions)
+            };
+            assert_eq!(question.id, own("1:shop[0]/1:pay[0]"));
+            let bare = Command::answer(Answers::only(&AfterCrash::Ran));
+            let refused = fresh().run(&t, given(bare)).await.unwrap_err();
+            assert_eq!(refused.class(), "no_exit");
+            let again = Command::answer(Answers::only(&AfterCrash::Again));
+            // Without what it needs it fails, after it began: that is asked about, too.
+            fresh().run(&t, again).await.unwrap_err();
+            let asked = fresh().run(&t, given(Command::go_on())).await.unwrap();
+            assert_eq!(asked.questions[0].id.key(), "@after_crash_2");
+            let again = Command::answer(Answers::only(&AfterCrash::DidNotRun));
+            let done = fresh().run(&t, given(again)).await.unwrap();
+            assert_eq!(done.ended, Ended::Finished);
+            assert_eq!(done.state.log, ["pay: Some(DidNotRun)", "ada", "whole"]);
+            assert_eq!(world.calls.of("pay"), 2);
+            let checked = check(&*place.open().unwrap(), &t).await;
+            assert!(checked.is_sound(), "{:?}", checked.findings);
+        }
+        // Without a store, in one handle.
+        let world = World::new(&[Does::Fails, Does::Pays]);
+        let runner = Place::Nowhere.runner(nested(&world), RunOptions::new());
+        let command = start().context("ada".to_owned());
+        let mut run = runner.open(&thread("t"), command).await.unwrap();
+        run.finish().await.unwrap_err();
+        let asked = run.finish().await.unwrap();
+        assert_eq!(asked.questions[0].id, own("1:shop[0]/1:pay[0]"));
+        let ran = AfterCrash::RanBy("Part".to_owned());
+        run.answer(Answers::only(&ran)).await.unwrap();
+        assert_eq!(run.finish().await.unwrap().state.log, ["part"]);
+        assert_eq!(world.calls.of("pay"), 1);
+    });
+}
+
+/// A node that runs a graph is none that could be run twice: those inside are.
+#[test]
+fn a_subgraph_is_not_irreversible_as_a_whole() {
+    let mut inner: Builder<Doc> = Graph::builder("inner");
+    let node = inner.node("node", async |_: Snapshot<Doc>, _| Ok(line("done")));
+    inner.start(node);
+    inner.edge(node, End);
+    let mut g: Builder<Doc> = Graph::builder("outer");
+    let all = |_: &Doc| Doc::update();
+    let shop = g.subgraph("shop", inner.build().unwrap(), all, |_| Doc::update());
+    g.policy(shop, irreversible());
+    g.start(shop);
+    g.edge(shop, End);
+    let text = g.build().unwrap_err().to_string();
+    assert!(
+        text.contains("\"shop\"") && text.contains("nodes inside"),
+        "{text}"
+    );
 }

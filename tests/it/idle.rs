@@ -167,3 +167,55 @@ fn a_blocking_body_is_idle_or_alive_as_any() {
         drop(order);
     });
 }
+
+/// What lives inside of a subgraph is a sign of life of the node that runs it, on every level; and
+/// where nothing does, that node is idle.
+#[test]
+fn a_subgraph_lives_as_long_as_something_inside_does() {
+    paused(async {
+        for (long, lives) in [(PART, true), (PART * 2, false)] {
+            let mut inner = Graph::builder("inner");
+            let slow = with(
+                long,
+                async |long: Duration, _: Snapshot<Doc>, _: Context| {
+                    tokio::time::sleep(long).await;
+                    Ok(line("slow"))
+                },
+            );
+            let one = inner.node("one", slow);
+            let beats = async |_: Snapshot<Doc>, cx: Context| {
+                tokio::time::sleep(PART).await;
+                cx.token("t").await;
+                tokio::time::sleep(PART).await;
+                Ok(line("beats"))
+            };
+            let two = inner.node("two", beats);
+            inner.start(one);
+            inner.edge(one, two);
+            inner.edge(two, End);
+            let mut middle = Graph::builder("middle");
+            let all = |_: &Doc| Doc::update();
+            let out = |inner: &Doc| Doc::update().log(inner.log.clone());
+            let node = middle.subgraph("inner", inner.build().unwrap(), all, out);
+            middle.start(node);
+            middle.edge(node, End);
+            let mut g = Graph::builder("outer");
+            let node = g.subgraph("middle", middle.build().unwrap(), all, out);
+            g.policy(node, Policy::default().idle_timeout(IDLE));
+            g.start(node);
+            g.edge(node, End);
+            let graph = g.build().unwrap();
+            if !lives {
+                let error = refused(graph).await;
+                assert!(error.to_string().contains("idle"), "{error}");
+                continue;
+            }
+            for place in [Place::Nowhere, Place::memory()] {
+                let runner = place.runner(graph.clone(), RunOptions::new());
+                let start = Command::start(Doc::update());
+                let done = runner.run(&thread("t"), start).await.unwrap();
+                assert_eq!(done.state.log, ["slow", "beats"]);
+            }
+        }
+    });
+}
