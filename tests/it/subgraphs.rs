@@ -533,6 +533,63 @@ fn a_listener_and_a_reader_of_the_log_see_the_same() {
     });
 }
 
+/// C28, without a model: what a node streams, here and inside, is what the state keeps; the node is
+/// called once, starts and ends are as many, and the order is start, text, update, checkpoint.
+#[test]
+fn what_was_streamed_is_what_was_kept() {
+    on_both(async || {
+        for place in [Place::Nowhere, Place::memory()] {
+            let calls = Calls::default();
+            let speaks = async |calls: Calls, _: Snapshot<Inner>, cx: Context| {
+                let text = format!("answer #{}", calls.hit("speaks"));
+                for piece in text.split_inclusive(' ') {
+                    cx.token(piece).await;
+                }
+                Ok::<_, NodeError>(note(text))
+            };
+            let mut inner = Graph::builder("inner");
+            let model = inner.node("model", with(calls.clone(), speaks));
+            inner.start(model);
+            inner.edge(model, End);
+            let graph = around(&calls, inner.build().unwrap(), 1);
+            let runner = place.runner(graph, RunOptions::new());
+            let (events, ended) = listen(&runner, &thread("t"), start()).await;
+            let (_, state) = ended.unwrap();
+            assert_eq!(calls.of("speaks"), 1);
+            assert_eq!(state.log[1], "answer #1");
+            let tokens = events.iter().filter_map(|event| match &event.kind {
+                EventKind::Token { task, text } => Some((task.to_string(), text.as_str())),
+                _ => None,
+            });
+            let (tasks, texts): (Vec<_>, Vec<_>) = tokens.unzip();
+            assert_eq!(texts.concat(), state.log[1]);
+            assert_eq!(tasks, ["2:sub[0]/1:model[0]"; 2]);
+            let of_model = |event: &&milepost::Event| match &event.kind {
+                EventKind::TaskStarted { task, .. }
+                | EventKind::Token { task, .. }
+                | EventKind::TaskFinished { task, .. } => task.levels().len() == 2,
+                EventKind::Committed { .. } => event.within.is_some(),
+                _ => false,
+            };
+            let of_model: Vec<_> = events.iter().filter(of_model).cloned().collect();
+            let order = [
+                "try 1 of 2:sub[0]/1:model[0]",
+                "token answer ",
+                "token #1",
+                "done 2:sub[0]/1:model[0] (1)",
+                "committed 1, next []",
+            ];
+            assert_eq!(told(&of_model), order);
+            let count =
+                |is: fn(&EventKind) -> bool| events.iter().filter(|one| is(&one.kind)).count();
+            assert_eq!(
+                count(|kind| matches!(kind, EventKind::TaskStarted { .. })),
+                count(|kind| matches!(kind, EventKind::TaskFinished { .. }))
+            );
+        }
+    });
+}
+
 /// An inner node that fails leaves what was finished inside; resume and retry go on behind it.
 #[test]
 fn a_failure_inside_costs_only_the_node_that_failed() {
