@@ -127,8 +127,8 @@ pub mod store;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
-    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoTarget,
-    JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
+    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoHandler,
+    IntoTarget, JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
     Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
@@ -137,14 +137,14 @@ pub use ids::{
 };
 pub use milepost_derive::{Exits, State};
 pub use node::{
-    Ask, Context, ErrorClass, Exits, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
+    Ask, Context, ErrorClass, Exits, Failure, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
     Question, Retry,
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
     EventReader, Moved, OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions,
-    RunStream, Runner, WhyDue, agenda, events, events_until, history, questions,
+    RunStream, Runner, Siblings, WhyDue, agenda, events, events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
@@ -174,5 +174,6 @@ pub struct Readme;
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]
+#[doc = include_str!("../docs/guide/src/failure.md")]
 #[derive(Debug)]
 pub struct Guide;

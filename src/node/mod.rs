@@ -9,6 +9,7 @@ mod body;
 mod context;
 mod error;
 mod exits;
+mod failure;
 mod output;
 mod policy;
 
@@ -20,5 +21,6 @@ pub use context::Context;
 pub(crate) use context::{KeptStep, Port, Standing, Wake};
 pub use error::{ErrorClass, NodeError};
 pub use exits::Exits;
+pub use failure::Failure;
 pub use output::{IntoOutput, Output};
 pub use policy::{Policy, Retry};

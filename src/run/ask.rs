@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::command::Answers as Given;
+use super::record::task;
 use crate::ids::{Branch, QuestionId, Seq, TaskPath, ThreadId};
 use crate::node::Ask;
 use crate::state::{Codec, CodecError};
@@ -102,7 +103,11 @@ impl Questions {
 
 /// Questions and answers as they are read from a log, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(Vec<(QuestionId, u64, QuestionRecord, Option<AnswerRecord>)>);
+pub(crate) struct Asked {
+    all: Vec<(QuestionId, u64, QuestionRecord, Option<AnswerRecord>)>,
+    /// The tasks that have ended, with the seqs of their outcomes.
+    ended: Vec<(u64, TaskPath)>,
+}
 
 impl Asked {
     /// Takes a record; those of other kinds are nothing to it.
@@ -112,14 +117,27 @@ impl Asked {
                 // A path that cannot be read names no task of this program.
                 if let Ok(task) = question.task.parse::<TaskPath>() {
                     let id = QuestionId::new(task, question.key.clone());
-                    self.0.push((id, seq, question.clone(), None));
+                    self.all.push((id, seq, question.clone(), None));
                 }
             }
             Record::Answer(given) => {
-                let asked = self.0.iter_mut().find(|(_, at, ..)| *at == given.question);
+                let asked = self.all.iter_mut().find(|(_, at, ..)| *at == given.question);
                 if let Some((.., answer)) = asked {
                     *answer = Some(given.clone());
                 }
+            }
+            Record::Outcome(outcome) => {
+                self.ended.extend(task(outcome).map(|task| (seq, task)));
+            }
+            Record::Discarded(discarded) => {
+                let gone = |seq: &u64| discarded.outcomes.contains(seq);
+                let (again, ended) = self.ended.drain(..).partition(|(seq, _)| gone(seq));
+                self.ended = ended;
+                let again: Vec<(u64, TaskPath)> = again;
+                let is_again = |id: &QuestionId| again.iter().any(|(_, task)| task == id.task());
+                // A task that runs again asks anew what nobody has answered.
+                self.all
+                    .retain(|(id, .., answer)| answer.is_some() || !is_again(id));
             }
             _ => {}
         }
@@ -127,10 +145,14 @@ impl Asked {
 
     /// The questions of the tasks that have a place.
     pub(crate) fn questions(self, place: impl Fn(&TaskPath) -> Option<usize>) -> Questions {
+        let ended = self.ended;
         let asking = self
-            .0
+            .all
             .into_iter()
             .filter_map(|(id, seq, question, answer)| {
+                if answer.is_none() && has_ended(&ended, &id) {
+                    return None;
+                }
                 Some(Asking {
                     place: place(id.task())?,
                     open: opened(id, seq, &question),
@@ -144,10 +166,17 @@ impl Asked {
 
     /// What is not answered.
     pub(crate) fn open(&self) -> Vec<OpenQuestion> {
-        let unanswered = self.0.iter().filter(|(.., answer)| answer.is_none());
+        let unanswered = self.all.iter().filter(|(id, .., answer)| {
+            answer.is_none() && !has_ended(&self.ended, id)
+        });
         let open = unanswered.map(|(id, seq, question, _)| opened(id.clone(), *seq, question));
         open.collect()
     }
+}
+
+/// Whether the task that asks has ended: its question expired, and an error exit took that on.
+fn has_ended(ended: &[(u64, TaskPath)], id: &QuestionId) -> bool {
+    ended.iter().any(|(_, task)| task == id.task())
 }
 
 fn opened(id: QuestionId, seq: u64, question: &QuestionRecord) -> OpenQuestion {
@@ -178,7 +207,7 @@ pub(crate) async fn answered(
     for given in answers.given {
         let id = given.id.as_ref().filter(|id| open.find(id).is_none());
         let before = id.and_then(|id| {
-            let asked = log.0.iter().rfind(|(known, ..)| known == id)?;
+            let asked = log.all.iter().rfind(|(known, ..)| known == id)?;
             asked.3.as_ref().map(|answer| (id, &answer.value))
         });
         match (before, &given.answer) {
@@ -214,7 +243,11 @@ pub(crate) async fn read(
         end = Some((last.branch, last.seq));
         for stored in page {
             branches.see(&stored);
-            if let Record::Question(_) | Record::Answer(_) = &*stored.record {
+            if let Record::Question(_)
+            | Record::Answer(_)
+            | Record::Outcome(_)
+            | Record::Discarded(_) = &*stored.record
+            {
                 found.push(stored);
             }
         }

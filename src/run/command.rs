@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::ids::{QuestionId, RunId};
+use crate::ids::{QuestionId, RunId, TaskPath};
 use crate::state::{Codec, CodecError, State};
 
 /// What a caller asks of a thread.
@@ -18,8 +18,18 @@ pub(super) enum What<S: State> {
         run: Option<RunId>,
         abandon: bool,
     },
-    GoOn,
-    Answer(Answers),
+    GoOn(Taking),
+}
+
+/// How a thread is taken up where it stands.
+#[derive(Debug)]
+pub(super) enum Taking {
+    /// As it stands.
+    Up,
+    /// After its questions were answered.
+    In(Answers),
+    /// After what these tasks had brought was discarded.
+    Back(Vec<TaskPath>),
 }
 
 /// Answers to open questions.
@@ -93,13 +103,27 @@ impl<S: State> Command<S> {
     /// Goes on where the thread stands: after a crash, a failure, a cancellation, a limit. A
     /// finished thread is left as it is, and its state comes back.
     pub fn go_on() -> Self {
-        Self { what: What::GoOn }
+        Self {
+            what: What::GoOn(Taking::Up),
+        }
     }
 
     /// Answers open questions, and goes on with what they have held up.
     pub fn answer(answers: Answers) -> Self {
         Self {
-            what: What::Answer(answers),
+            what: What::GoOn(Taking::In(answers)),
+        }
+    }
+
+    /// Discards what tasks of the open superstep have brought, and goes on: they run again, as does
+    /// all that is left anyway. Named are tasks that have ended or are left; the others of the
+    /// superstep keep what they have. Their [steps](crate::Context::step) and answers stay, too.
+    ///
+    /// For a superstep that failed when it was merged or decided, or whose siblings failed: what a
+    /// task has brought is kept whatever happens, until somebody says otherwise here.
+    pub fn retry(tasks: impl IntoIterator<Item = TaskPath>) -> Self {
+        Self {
+            what: What::GoOn(Taking::Back(tasks.into_iter().collect())),
         }
     }
 

@@ -164,7 +164,14 @@ pub(crate) async fn load<S: State>(
                     waits = (*seq == at).then(|| Arc::clone(record));
                 }
                 Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
-                Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
+                Record::Outcome(_) if *seq > at => {
+                    open.push((seq.get(), Arc::clone(record)));
+                    asked.push(seq.get(), record);
+                }
+                Record::Discarded(discarded) if *seq > at => {
+                    open.retain(|(seq, _)| !discarded.outcomes.contains(seq));
+                    asked.push(seq.get(), record);
+                }
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
                 }

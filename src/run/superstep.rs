@@ -90,9 +90,10 @@ impl<S: State> Run<S> {
             unreachable!("the superstep is open")
         };
         let task = &superstep.tasks[0];
+        let at = self.standing(superstep.step, task);
         let result = self
             .shared
-            .tolerated(task.node, task.payload.as_ref(), ended);
+            .tolerated(&at, task.payload.as_ref(), ended, 1);
         self.one_ended(result, Vec::new(), late).await
     }
 
@@ -130,8 +131,9 @@ impl<S: State> Run<S> {
         match late {
             // It was told to end, and did.
             Some(why) => self.stopped(why, failed).await,
-            None if failed.is_empty() => self.paused().await,
-            None => self.failed(failed).await,
+            None if !failed.is_empty() => self.failed(failed).await,
+            None if self.has_ended() => self.close_complete().await,
+            None => self.paused().await,
         }
     }
 
@@ -222,30 +224,21 @@ impl<S: State> Run<S> {
         }
         drop(crowd);
         failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        let Stage::Open(superstep) = &self.stage else {
-            unreachable!("the superstep is open")
-        };
-        let waiting = self.waiting();
-        let complete = superstep.recorded.len() + waiting == superstep.tasks.len();
+        let mut lost = Vec::new();
+        if stopping.is_none() && !failed_first && !self.is_complete() {
+            lost = self.catch(self.lost()).await?;
+        }
+        let (waiting, complete) = (self.waiting(), self.is_complete());
         match stopping {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
             Some((why, _)) if !complete => self.stopped(why, failed).await,
-            None if !complete => {
-                let lost = self.lost();
-                self.failed(lost).await
-            }
+            None if !lost.is_empty() => self.failed(lost).await,
             _ if waiting > 0 => match stopping {
                 Some((why, _)) => self.stopped(why, failed).await,
                 None => self.paused().await,
             },
-            _ => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
-                else {
-                    unreachable!("the superstep is open")
-                };
-                self.close_many(superstep).await
-            }
+            _ => self.close_complete().await,
         }
     }
 

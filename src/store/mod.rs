@@ -46,8 +46,8 @@ pub use kind::FrameKind;
 pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, ThreadLine};
 pub use memory::MemoryStore;
 pub use record::{
-    AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
-    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
+    AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
+    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
     Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
     StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
     StoredValue, TimerRecord,

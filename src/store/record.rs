@@ -40,6 +40,10 @@ pub enum Record {
     Inner(InnerRecord),
     /// A branch was begun: the head went to an earlier position.
     Branch(BranchRecord),
+    /// Reserved: the body of a task is about to be called.
+    Begun(BegunRecord),
+    /// Outcomes of an open superstep were discarded: their tasks run again.
+    Discarded(DiscardedRecord),
 }
 
 /// What the thread was written with: names, shapes, reducers of all fields.
@@ -262,6 +266,8 @@ pub struct OutcomeRecord {
     pub changes: Vec<StoredChange>,
     /// The tries, in order; the last one ended it.
     pub attempts: Vec<StoredAttempt>,
+    /// Why it failed, where an error exit took it on; `exit` is then that one's label.
+    pub caught: Option<StoredError>,
 }
 
 /// A task's end inside a commit.
@@ -467,4 +473,22 @@ pub struct BranchRecord {
     pub parent: u32,
     /// The position from which it goes on, which is the last record that both share.
     pub at: u64,
+}
+
+/// Reserved: a task that is about to begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunRecord {
+    /// The task's path, as text.
+    pub task: String,
+}
+
+/// Outcomes that somebody has discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscardedRecord {
+    /// The superstep, which is open.
+    pub step: u64,
+    /// The outcomes, by seq.
+    pub outcomes: Vec<u64>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
 }

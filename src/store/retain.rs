@@ -94,7 +94,9 @@ impl Survey {
             | Record::Stopped(_)
             | Record::Step(_)
             | Record::Timer(_)
-            | Record::Inner(_) => {}
+            | Record::Inner(_)
+            | Record::Begun(_)
+            | Record::Discarded(_) => {}
         }
     }
 

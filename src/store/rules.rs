@@ -64,6 +64,8 @@ pub(super) struct Rules {
     branches: Branches,
     /// On which branch positions and bases stand.
     on: HashMap<u64, Branch>,
+    /// Outcomes that were discarded, by seq.
+    discarded: HashSet<u64>,
     /// Branches of which records may be missing since their last position.
     gaps: HashSet<Branch>,
     /// What is missing from a branch although one of its bases stands before it.
@@ -89,6 +91,7 @@ impl Rules {
             steps: HashMap::new(),
             branches: Branches::default(),
             on: HashMap::new(),
+            discarded: HashSet::new(),
             gaps: HashSet::new(),
             torn: Vec::new(),
             findings: Vec::new(),
@@ -229,7 +232,15 @@ impl Rules {
                 self.begun(seq, begun);
                 Kind::Other
             }
+            Record::Discarded(discarded) => {
+                for outcome in &discarded.outcomes {
+                    self.outcome(seq, *outcome, Some(discarded.step));
+                }
+                self.discarded.extend(&discarded.outcomes);
+                Kind::Other
+            }
             Record::Started(_)
+            | Record::Begun(_)
             | Record::Stopped(_)
             | Record::Step(_)
             | Record::Compensation(_)
@@ -300,6 +311,10 @@ impl Rules {
     fn outcome(&mut self, by: Seq, at: u64, step: Option<u64>) {
         let is_outcome = |kind| matches!(kind, Kind::Outcome { .. });
         self.refers(by, "outcome", at, is_outcome);
+        if self.discarded.contains(&at) {
+            let what = format!("it refers to outcome {at}, which was discarded");
+            self.error(Spot::Record(by), what);
+        }
         if let (Some(Kind::Outcome { step: found }), Some(step)) = (self.seen.get(&at), step)
             && *found != step
         {

@@ -2,8 +2,8 @@
 
 use super::super::contract::Head;
 use super::super::record::{
-    AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
-    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
+    AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
+    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
     Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
     StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
     StoredValue, TimerRecord,
@@ -66,6 +66,14 @@ pub fn one_of_each() -> Vec<Record> {
             branch: 1,
             parent: 0,
             at: 5,
+        }),
+        Record::Begun(BegunRecord {
+            task: "3:look[0]".into(),
+        }),
+        Record::Discarded(DiscardedRecord {
+            step: 3,
+            outcomes: vec![4],
+            at_ms: 1_700_000_000_016,
         }),
     ]
 }
@@ -146,6 +154,7 @@ pub(super) fn outcome(node: &str, index: u32) -> OutcomeRecord {
                 error: None,
             },
         ],
+        caught: Some(error()),
     }
 }
 
@@ -158,6 +167,7 @@ fn commit() -> CommitRecord {
             OutcomeRef::Inline(OutcomeRecord {
                 exit: None,
                 tolerated: true,
+                caught: None,
                 ..outcome("plan", 0)
             }),
         ],
