@@ -128,8 +128,8 @@ pub mod store;
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
     AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoHandler,
-    IntoTarget, JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
-    Problem, Target, Wiring, WorkerRef,
+    IntoTarget, JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place,
+    Point, Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,
@@ -137,8 +137,8 @@ pub use ids::{
 };
 pub use milepost_derive::{Exits, State};
 pub use node::{
-    Ask, Context, ErrorClass, Exits, Failure, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
-    Question, Retry,
+    Ask, Context, ErrorClass, Exits, Failure, IntoOutput, NoQuestion, Node, NodeError, Output,
+    Policy, Question, Retry,
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{

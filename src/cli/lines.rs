@@ -59,7 +59,9 @@ impl Lines {
                 format!("      back to checkpoint {at}, on branch {branch}")
             }
             EventKind::Discarded { tasks, .. } => {
-                let tasks = tasks.iter().map(|task| format!("{}  is to run again", at(task)));
+                let tasks = tasks
+                    .iter()
+                    .map(|task| format!("{}  is to run again", at(task)));
                 tasks.collect::<Vec<_>>().join("\n")
             }
             EventKind::TaskStarted { task, attempt } if *attempt > 1 => {

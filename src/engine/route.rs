@@ -300,9 +300,9 @@ impl<'g, S: State> Ways<'g, S> {
                     via,
                     payload,
                 });
-                let known = self.taken[before..].iter().position(|taken| {
-                    taken.label == catch.label && taken.to == Some(*worker)
-                });
+                let known = self.taken[before..]
+                    .iter()
+                    .position(|taken| taken.label == catch.label && taken.to == Some(*worker));
                 match known {
                     Some(known) => self.taken[before + known].tasks += 1,
                     None => self.take(via, Some(*worker), 1),

@@ -136,12 +136,7 @@ impl<S: State> Builder<S> {
         self.catch(node, Some(classes), handler.into_handler());
     }
 
-    fn catch(
-        &mut self,
-        node: impl Place<S>,
-        classes: Option<Vec<ErrorClass>>,
-        handler: Target<S>,
-    ) {
+    fn catch(&mut self, node: impl Place<S>, classes: Option<Vec<ErrorClass>>, handler: Target<S>) {
         let target = self.target(handler);
         let label = label(classes.as_deref());
         if let Some(entry) = self.entry(node.at()) {

@@ -121,7 +121,10 @@ impl Asked {
                 }
             }
             Record::Answer(given) => {
-                let asked = self.all.iter_mut().find(|(_, at, ..)| *at == given.question);
+                let asked = self
+                    .all
+                    .iter_mut()
+                    .find(|(_, at, ..)| *at == given.question);
                 if let Some((.., answer)) = asked {
                     *answer = Some(given.clone());
                 }
@@ -166,9 +169,10 @@ impl Asked {
 
     /// What is not answered.
     pub(crate) fn open(&self) -> Vec<OpenQuestion> {
-        let unanswered = self.all.iter().filter(|(id, .., answer)| {
-            answer.is_none() && !has_ended(&self.ended, id)
-        });
+        let unanswered = self
+            .all
+            .iter()
+            .filter(|(id, .., answer)| answer.is_none() && !has_ended(&self.ended, id));
         let open = unanswered.map(|(id, seq, question, _)| opened(id.clone(), *seq, question));
         open.collect()
     }

@@ -25,8 +25,7 @@ impl<S: State> Run<S> {
         let step = superstep.step;
         let (mut done, mut left) = (Vec::new(), Vec::new());
         for (path, error, attempts) in failed {
-            let is_it =
-                |task: &Task| self.shared.path(step, task.node, task.index) == path;
+            let is_it = |task: &Task| self.shared.path(step, task.node, task.index) == path;
             let place = superstep.tasks.iter().position(is_it);
             let caught = place.and_then(|place| {
                 let task = &superstep.tasks[place];
@@ -84,22 +83,33 @@ impl<S: State> Reader<'_, S> {
         entry: Option<&Entry<S>>,
         seq: Seq,
     ) -> Result<Ended, RunError> {
-        let catches = entry.map(|entry| entry.catches.as_slice()).unwrap_or_default();
+        let catches = entry
+            .map(|entry| entry.catches.as_slice())
+            .unwrap_or_default();
         let label = stored.exit.as_deref().unwrap_or_default();
         let exit = catches.iter().position(|catch| catch.label == label);
         let found = NodeName::new(&stored.node).ok();
         let found = found.zip(ErrorClass::named(&error.class)).zip(exit);
         let Some(((node, class), exit)) = found else {
             let exits: Vec<_> = catches.iter().map(|catch| catch.label).collect();
-            let left = format!("failed ({}), left by error exit {label:?} (record {seq})", error.class);
-            return Err(self.mismatch(&stored.node, left, format!("its error exits are {exits:?}")));
+            let left = format!(
+                "failed ({}), left by error exit {label:?} (record {seq})",
+                error.class
+            );
+            return Err(self.mismatch(
+                &stored.node,
+                left,
+                format!("its error exits are {exits:?}"),
+            ));
         };
         let failure = Failure {
             task: TaskPath::new(Step::new(stored.step), node.clone(), stored.index),
             node,
             class,
             message: error.message.clone(),
-            attempts: u32::try_from(stored.attempts.len()).unwrap_or(u32::MAX).max(1),
+            attempts: u32::try_from(stored.attempts.len())
+                .unwrap_or(u32::MAX)
+                .max(1),
         };
         Ok(Ended::Failed(Box::new(Caught {
             exit: exit as u32,

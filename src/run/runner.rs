@@ -17,9 +17,7 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{
-    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record,
-};
+use super::{Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record};
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::Graph;

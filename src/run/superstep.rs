@@ -91,9 +91,7 @@ impl<S: State> Run<S> {
         };
         let task = &superstep.tasks[0];
         let at = self.standing(superstep.step, task);
-        let result = self
-            .shared
-            .tolerated(&at, task.payload.as_ref(), ended, 1);
+        let result = self.shared.tolerated(&at, task.payload.as_ref(), ended, 1);
         self.one_ended(result, Vec::new(), late).await
     }
 

@@ -40,7 +40,7 @@ pub enum Record {
     Inner(InnerRecord),
     /// A branch was begun: the head went to an earlier position.
     Branch(BranchRecord),
-    /// Reserved: the body of a task is about to be called.
+    /// Reserved: the body of an irreversible task begins.
     Begun(BegunRecord),
     /// Outcomes of an open superstep were discarded: their tasks run again.
     Discarded(DiscardedRecord),
@@ -475,11 +475,13 @@ pub struct BranchRecord {
     pub at: u64,
 }
 
-/// Reserved: a task that is about to begin.
+/// Reserved: the body of an irreversible task begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BegunRecord {
     /// The task's path, as text.
     pub task: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
 }
 
 /// Outcomes that somebody has discarded.

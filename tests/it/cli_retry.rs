@@ -5,7 +5,8 @@ use std::path::Path;
 use milepost::cli::{self, Entry, Exit};
 use milepost::store::{CheckpointStore, SledStore, Status};
 use milepost::{
-    Append, BuildError, Context, End, EventKind, Graph, NodeError, Snapshot, State, ThreadId, events,
+    Append, BuildError, Context, End, EventKind, Graph, NodeError, Snapshot, State, ThreadId,
+    events,
 };
 
 #[derive(Clone, Debug, Default, State)]
@@ -52,7 +53,12 @@ fn tasks_of_a_failed_merge_run_again_by_a_command() {
     std::fs::write(folder.join("both"), "").unwrap();
     assert_eq!(types(folder, "run titles --thread t"), Exit::Failed);
     assert_eq!(types(folder, "resume t"), Exit::Failed);
-    for wrong in ["retry t nosuch", "retry t 2:b[0]", "retry t b[1]", "retry nosuch b"] {
+    for wrong in [
+        "retry t nosuch",
+        "retry t 2:b[0]",
+        "retry t b[1]",
+        "retry nosuch b",
+    ] {
         assert_eq!(types(folder, wrong), Exit::Usage, "{wrong}");
     }
     std::fs::remove_file(folder.join("both")).unwrap();
@@ -63,7 +69,9 @@ fn tasks_of_a_failed_merge_run_again_by_a_command() {
 
     let store = SledStore::open(folder.join("store")).unwrap();
     let t = ThreadId::new("t").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let head = store.head(&t).await.unwrap().unwrap();
         assert_eq!((head.status, head.step), (Status::Finished, 1));
@@ -77,7 +85,10 @@ fn tasks_of_a_failed_merge_run_again_by_a_command() {
         ended[..2].sort();
         assert_eq!(ended.len(), 4, "{ended:?}");
         assert_eq!(ended[..2], ["1:a[0]", "1:b[0]"]);
-        assert!(ended[2].starts_with("discarded") && ended[2].contains("1:b[0]"), "{ended:?}");
+        assert!(
+            ended[2].starts_with("discarded") && ended[2].contains("1:b[0]"),
+            "{ended:?}"
+        );
         assert_eq!(ended[3], "1:b[0]");
     });
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use milepost::dot::Overlay;
 use milepost::store::{MemoryStore, check};
 use milepost::{
-    Answers, Ask, BuildError, Builder, Cancel, Command, Context, End, Ended, ErrorClass,
-    EventKind, Exits, Failure, Graph, NodeError, Output, Policy, Question, Retry, RunError,
-    RunOptions, Runner, Snapshot, events, history, questions,
+    Answers, Ask, BuildError, Builder, Cancel, Command, Context, End, Ended, ErrorClass, EventKind,
+    Exits, Failure, Graph, NodeError, Output, Policy, Question, Retry, RunError, RunOptions,
+    Runner, Snapshot, events, history, questions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,10 @@ fn a_failure_leads_to_its_handler_and_changes_nothing_of_itself() {
                         ..Retry::default()
                     };
                     g.policy(a, Policy::default().retry(retry));
-                    let (after, h) = (g.node("after", says(&calls, "after")), g.worker("h", notes(&calls)));
+                    let (after, h) = (
+                        g.node("after", says(&calls, "after")),
+                        g.worker("h", notes(&calls)),
+                    );
                     let last = g.node("last", says(&calls, "last"));
                     g.start(a);
                     g.edge(a, after);
@@ -124,15 +127,18 @@ fn the_first_error_exit_that_has_the_class_is_taken() {
             let graph = handled(|g| {
                 let a = g.node(
                     "a",
-                    with((calls.clone(), class), async |(calls, class): (Calls, ErrorClass), _, _| {
-                        calls.hit("a");
-                        match class {
-                            Panicked => panic!("no panicked"),
-                            Timeout => std::future::pending::<()>().await,
-                            _ => {}
-                        }
-                        Err::<DocUpdate, _>(error(class))
-                    }),
+                    with(
+                        (calls.clone(), class),
+                        async |(calls, class): (Calls, ErrorClass), _, _| {
+                            calls.hit("a");
+                            match class {
+                                Panicked => panic!("no panicked"),
+                                Timeout => std::future::pending::<()>().await,
+                                _ => {}
+                            }
+                            Err::<DocUpdate, _>(error(class))
+                        },
+                    ),
                 );
                 g.policy(a, Policy::default().timeout(Duration::from_millis(20)));
                 g.start(a);
@@ -202,7 +208,11 @@ async fn member(
 #[test]
 fn each_failed_member_has_a_handler_task_and_the_worker_goes_on() {
     on_both(async || {
-        for (failing, on) in [(vec![1, 3], "on"), (vec![0, 1, 2, 3], "none"), (vec![], "on")] {
+        for (failing, on) in [
+            (vec![1, 3], "on"),
+            (vec![0, 1, 2, 3], "none"),
+            (vec![], "on"),
+        ] {
             for seed in 0..6 {
                 let calls = Calls::default();
                 let graph = handled(|g| {
@@ -246,12 +256,13 @@ fn a_gather_waits_for_what_the_failures_lead_to() {
         for failing in [vec![], vec![2], vec![1, 2]] {
             let calls = Calls::default();
             let graph = handled(|g| {
-                let work = async |failing: Vec<u64>, n: u64, _: Snapshot<Doc>, _: Context| {
-                    match failing.contains(&n) {
+                let work =
+                    async |failing: Vec<u64>, n: u64, _: Snapshot<Doc>, _: Context| match failing
+                        .contains(&n)
+                    {
                         true => Err(error(ErrorClass::Other)),
                         false => Ok(Doc::update().sum(n)),
-                    }
-                };
+                    };
                 let w = g.worker("w", fed(failing.clone(), work));
                 let h = g.worker("h", notes(&calls));
                 let all = g.node("all", says(&calls, "all"));
@@ -391,22 +402,31 @@ fn a_handled_failure_is_told_as_such() {
         let told = events(&store, &t).await.unwrap();
         assert_eq!(lasting(&heard), told);
         let failed = told.iter().find_map(|event| match &event.kind {
-            EventKind::TaskFailed { task, exit, error, .. } => {
-                Some((task.to_string(), exit.clone(), error.class.clone()))
-            }
+            EventKind::TaskFailed {
+                task, exit, error, ..
+            } => Some((task.to_string(), exit.clone(), error.class.clone())),
             _ => None,
         });
         let exit = Some("on timeout, permanent".to_owned());
-        assert_eq!(failed, Some(("1:a[0]".to_owned(), exit, "permanent".to_owned())));
+        assert_eq!(
+            failed,
+            Some(("1:a[0]".to_owned(), exit, "permanent".to_owned()))
+        );
         let taken = told.iter().find_map(|event| match &event.kind {
             EventKind::Committed { edges, .. } => Some(edges[0].clone()),
             _ => None,
         });
         let taken = taken.unwrap();
-        assert_eq!((taken.label.as_str(), taken.tasks), ("on timeout, permanent", 1));
+        assert_eq!(
+            (taken.label.as_str(), taken.tasks),
+            ("on timeout, permanent", 1)
+        );
         let overlay = Overlay::new(graph.view(), &told);
         let a = overlay.node(0);
-        assert_eq!((a.visits, a.handled, a.failures, a.failed), (1, 1, 0, false));
+        assert_eq!(
+            (a.visits, a.handled, a.failures, a.failed),
+            (1, 1, 0, false)
+        );
         assert_eq!(overlay.unknown(), [] as [String; 0]);
         let led = graph.view().edges.iter().position(|edge| edge.on_error);
         assert_eq!(overlay.edge(led.unwrap()).taken, 1);
@@ -448,7 +468,10 @@ fn a_handler_that_fails_has_its_own_error() {
             let failed = ended.unwrap_err();
             assert!(matches!(&failed, RunError::Node { task, .. } if task.to_string() == "2:h[0]"));
             assert_eq!(calls.of("a"), 1);
-            runner.run(&thread("t"), Command::go_on()).await.unwrap_err();
+            runner
+                .run(&thread("t"), Command::go_on())
+                .await
+                .unwrap_err();
             assert_eq!(calls.of("a"), 1);
         }
     });
@@ -517,9 +540,11 @@ fn a_question_is_caught_only_when_it_has_expired() {
             assert_eq!(questions(&*store, &t).await.unwrap(), report.questions);
             let late = runner.run(&t, Command::answer(Answers::to(a, &true))).await;
             assert!(matches!(late, Err(RunError::NoQuestion { .. })));
-            let report = runner.run(&t, Command::answer(Answers::only(&true))).await.unwrap();
-            let noted =
-                "2:h[0] 1:a[0] expired its question \"allow\" was not answered in time 1";
+            let report = runner
+                .run(&t, Command::answer(Answers::only(&true)))
+                .await
+                .unwrap();
+            let noted = "2:h[0] 1:a[0] expired its question \"allow\" was not answered in time 1";
             assert_eq!(report.state.log, ["true", noted]);
             let replayed = runner.replay(&t).await.unwrap();
             assert_eq!(replayed.differences, []);
@@ -546,7 +571,10 @@ fn a_question_that_cannot_be_asked_is_caught() {
             let runner = place.runner(graph, RunOptions::new());
             let report = runner.run(&thread("t"), start()).await.unwrap();
             let noted = &report.state.log[0];
-            assert!(noted.starts_with("2:h[0] 1:a[0] invalid a question's key"), "{noted}");
+            assert!(
+                noted.starts_with("2:h[0] 1:a[0] invalid a question's key"),
+                "{noted}"
+            );
         }
     });
 }
@@ -599,8 +627,16 @@ fn what_ends_a_call_is_never_caught() {
             assert_eq!(report.ended, Ended::StepLimit { limit: 0 });
             let late = place.runner(build(), RunOptions::new().deadline(Duration::ZERO));
             let report = late.run(&t, Command::go_on()).await.unwrap();
-            assert_eq!(report.ended, Ended::Deadline { after: Duration::ZERO });
-            let report = place.runner(build(), RunOptions::new()).run(&t, Command::go_on()).await;
+            assert_eq!(
+                report.ended,
+                Ended::Deadline {
+                    after: Duration::ZERO
+                }
+            );
+            let report = place
+                .runner(build(), RunOptions::new())
+                .run(&t, Command::go_on())
+                .await;
             assert_eq!(report.unwrap().state.log.last().unwrap(), "b");
             assert_eq!((calls.of("a"), calls.of("h")), (2, 0));
         }
@@ -633,10 +669,16 @@ fn an_open_superstep_whose_error_exit_is_gone_is_refused_with_both_sides() {
         runner.run(&t, start()).await.unwrap_err();
         let other = place.runner(build(false), RunOptions::new());
         let refused = other.run(&t, Command::go_on()).await.unwrap_err();
-        let RunError::SchemaMismatch { stored, program, .. } = &refused else {
+        let RunError::SchemaMismatch {
+            stored, program, ..
+        } = &refused
+        else {
             panic!("{refused}")
         };
-        assert!(stored.contains("failed (permanent), left by error exit \"on error\""), "{stored}");
+        assert!(
+            stored.contains("failed (permanent), left by error exit \"on error\""),
+            "{stored}"
+        );
         assert_eq!(program, r#"its error exits are ["on timeout"]"#);
     });
 }
@@ -660,8 +702,16 @@ fn error_exits_that_make_no_sense_are_refused() {
     async fn handler(_: Failure, _: Snapshot<Doc>, _: Context) -> Updated {
         Ok(Doc::update())
     }
-    let wrong = |reason: &str| vec![format!("the error exits of node \"a\" make no sense: {reason}")];
-    let with = |exits: fn(&mut Builder<Doc>, milepost::NodeRef<Doc, ()>, milepost::WorkerRef<Doc, Failure, ()>)| {
+    let wrong = |reason: &str| {
+        vec![format!(
+            "the error exits of node \"a\" make no sense: {reason}"
+        )]
+    };
+    let with = |exits: fn(
+        &mut Builder<Doc>,
+        milepost::NodeRef<Doc, ()>,
+        milepost::WorkerRef<Doc, Failure, ()>,
+    )| {
         said(|g| {
             let (a, h) = (g.node("a", ok), g.worker("h", handler));
             g.start(a);
@@ -701,7 +751,10 @@ fn error_exits_that_make_no_sense_are_refused() {
         }),
         wrong("one of them names no class")
     );
-    assert_eq!(with(|_, _, _| {}), ["node \"h\" cannot be reached from the start"]);
+    assert_eq!(
+        with(|_, _, _| {}),
+        ["node \"h\" cannot be reached from the start"]
+    );
     assert_eq!(
         said(|g| {
             let w = g.worker("a", async |_: u64, _: Snapshot<Doc>, _: Context| {
@@ -725,7 +778,9 @@ fn error_exits_that_make_no_sense_are_refused() {
             g.edge(b, a);
             g.on_error(a, b);
         }),
-        ["the cycle \"a\" → \"b\" cannot be left: lead one of its nodes out of it, by an exit or a branch"]
+        [
+            "the cycle \"a\" → \"b\" cannot be left: lead one of its nodes out of it, by an exit or a branch"
+        ]
     );
     let mut other = Graph::<Doc>::builder("other");
     let foreign = other.worker("h", handler);

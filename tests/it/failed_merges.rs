@@ -95,7 +95,10 @@ fn wire(
 /// What can still be read of a thread.
 async fn is_readable(place: &Place, graph: Graph<Tally>, cause: Cause) -> Seq {
     let (runner, t) = (place.runner(graph, RunOptions::new()), thread("t"));
-    assert_eq!(*runner.state(&t).await.unwrap(), Tally { sum: 1, last: None });
+    assert_eq!(
+        *runner.state(&t).await.unwrap(),
+        Tally { sum: 1, last: None }
+    );
     drop(runner);
     let store: Arc<dyn CheckpointStore> = place.open().unwrap();
     assert_eq!(history(&*store, &t).await.unwrap().len(), 2);
@@ -122,12 +125,20 @@ enum Onward {
 fn whatever_failed_the_thread_is_read_and_goes_on_in_each_way() {
     on_both(async || {
         for cause in CAUSES {
-            for way in [Onward::Patch, Onward::Retry, Onward::Rewind, Onward::Abandon] {
+            for way in [
+                Onward::Patch,
+                Onward::Retry,
+                Onward::Rewind,
+                Onward::Abandon,
+            ] {
                 for place in [Place::memory(), Place::sled()] {
                     let (calls, t) = (Calls::default(), thread("t"));
                     let start = Command::start(Tally::update());
                     let options = RunOptions::new();
-                    let failed = place.runner(failing(cause, &calls), options).run(&t, start).await;
+                    let failed = place
+                        .runner(failing(cause, &calls), options)
+                        .run(&t, start)
+                        .await;
                     let failed = failed.unwrap_err();
                     let is_it = match cause {
                         Cause::TwoWriters => matches!(failed, RunError::Conflict { .. }),

@@ -83,9 +83,9 @@ mod pictures;
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
-mod rooms;
 #[cfg(feature = "sled")]
 mod retries;
+mod rooms;
 #[cfg(feature = "sled")]
 mod run_events;
 #[cfg(feature = "sled")]

@@ -34,7 +34,8 @@ fn three(calls: &Calls, seed: u64) -> Graph<Doc> {
             }
         })
     };
-    let [a, b, c] = [("a", 1), ("b", 2), ("c", 3)].map(|(name, salt)| g.node(name, node(name, salt)));
+    let [a, b, c] =
+        [("a", 1), ("b", 2), ("c", 3)].map(|(name, salt)| g.node(name, node(name, salt)));
     let j = g.node("j", says(calls, "j"));
     g.start(a.and(b).and(c));
     for node in [a, b, c] {
@@ -121,7 +122,10 @@ fn a_finished_task_runs_again_when_somebody_says_so() {
                 drop(runner);
                 let store = place.open().unwrap();
                 let findings = check(&*store, &t).await.findings;
-                assert!(findings.iter().all(|finding| !finding.is_error()), "{findings:?}");
+                assert!(
+                    findings.iter().all(|finding| !finding.is_error()),
+                    "{findings:?}"
+                );
                 let told = events(&*store, &t).await.unwrap();
                 let ended = told.iter().filter(|event| {
                     matches!(&event.kind, EventKind::TaskFinished { task, .. } if *task == path("1:a[0]"))
@@ -144,7 +148,9 @@ fn a_retry_is_told() {
     on_both(async || {
         let (calls, store, t) = (Calls::default(), MemoryStore::new(), thread("t"));
         let options = RunOptions::new().siblings(Siblings::Collect);
-        let runner = Runner::new(three(&calls, 0)).store(store.clone()).options(options);
+        let runner = Runner::new(three(&calls, 0))
+            .store(store.clone())
+            .options(options);
         runner.run(&t, start()).await.unwrap_err();
         let before = events(&store, &t).await.unwrap().len();
         let (heard, ended) = listen(&runner, &t, Command::retry([path("1:a[0]")])).await;
@@ -174,13 +180,19 @@ fn only_tasks_of_the_open_superstep_run_again() {
             let expected = [("1:a[0]", true), ("1:b[0]", false), ("1:c[0]", false)];
             assert_eq!(*open, expected.map(|(task, ended)| (path(task), ended)));
             let text = refused.to_string();
-            assert!(text.ends_with("1:a[0] (ended), 1:b[0] (left to run), 1:c[0] (left to run)"), "{text}");
+            assert!(
+                text.ends_with("1:a[0] (ended), 1:b[0] (left to run), 1:c[0] (left to run)"),
+                "{text}"
+            );
         }
         assert_eq!(calls.of("a"), 1);
         let report = runner.retry(&t, []).await.unwrap();
         assert_eq!((report.state.log.len(), calls.of("a")), (4, 1));
         let closed = runner.retry(&t, [path("1:a[0]")]).await.unwrap_err();
-        assert!(closed.to_string().ends_with("no superstep is open"), "{closed}");
+        assert!(
+            closed.to_string().ends_with("no superstep is open"),
+            "{closed}"
+        );
     });
 }
 

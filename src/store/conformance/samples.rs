@@ -3,10 +3,10 @@
 use super::super::contract::Head;
 use super::super::record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
-    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
-    Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
-    StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
-    StoredValue, TimerRecord,
+    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord,
+    OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord,
+    Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge,
+    StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 use crate::ids::{Branch, Seq};
 
@@ -68,7 +68,8 @@ pub fn one_of_each() -> Vec<Record> {
             at: 5,
         }),
         Record::Begun(BegunRecord {
-            task: "3:look[0]".into(),
+            task: "3:pay[0]".into(),
+            at_ms: 1_700_000_000_015,
         }),
         Record::Discarded(DiscardedRecord {
             step: 3,

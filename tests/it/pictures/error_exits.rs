@@ -1,9 +1,7 @@
 //! S029, S054: error exits are drawn apart from other edges, and a run shows which were taken.
 
 use milepost::dot::{Dot, Mermaid, Svg, Timeline};
-use milepost::{
-    Append, Context, End, ErrorClass, Failure, Graph, NodeError, Snapshot, State,
-};
+use milepost::{Append, Context, End, ErrorClass, Failure, Graph, NodeError, Snapshot, State};
 
 use super::{dot, golden, read};
 
@@ -68,7 +66,13 @@ async fn a_run_shows_which_error_exit_it_has_taken() {
     let text = Dot::new(graph.view()).run(&overlay).to_string();
     read::assert_shows(&dot::parse(&text), graph.view());
     golden("run_handled.dot", &text);
-    golden("run_handled.svg", &Svg::new(graph.view()).run(&overlay).to_string());
+    golden(
+        "run_handled.svg",
+        &Svg::new(graph.view()).run(&overlay).to_string(),
+    );
     let timeline = Timeline::new(graph.view(), &events).to_string();
-    assert!(timeline.contains("failed (permanent), handled: gone"), "{timeline}");
+    assert!(
+        timeline.contains("failed (permanent), handled: gone"),
+        "{timeline}"
+    );
 }
