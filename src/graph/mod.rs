@@ -17,7 +17,7 @@ mod view;
 pub use builder::{Builder, Wiring};
 pub use catch::IntoHandler;
 pub use compiled::Graph;
-pub(crate) use compiled::{Compiled, Entry, Out};
+pub(crate) use compiled::{Compiled, Entry, Inside, Out};
 
 pub use declared::Fields;
 pub use error::{BuildError, Problem};

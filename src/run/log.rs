@@ -16,8 +16,8 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    AnswerRecord, BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord,
-    Head, InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
+    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
+    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
     StoppedRecord, StoreError, StoredBase, StoredChange, Take, Write,
 };
 
@@ -76,6 +76,17 @@ impl<S: State> Log<S> {
         })
     }
 
+    /// The store that it is written to.
+    pub(crate) fn store(&self) -> Arc<dyn CheckpointStore> {
+        Arc::clone(&self.store)
+    }
+
+    /// Has bases hold all values themselves: for a log that lies in another one.
+    pub(crate) fn whole(mut self) -> Self {
+        self.segments = Segments::whole();
+        self
+    }
+
     pub(crate) fn claimed(&self) -> &Claim {
         &self.claim
     }
@@ -115,7 +126,9 @@ impl<S: State> Log<S> {
                 "the thread was written with another version of its graph"
             );
         }
-        self.segments = std::mem::take(&mut loaded.segments);
+        if !self.segments.are_whole() {
+            self.segments = std::mem::take(&mut loaded.segments);
+        }
         self.since_base = loaded.since_base;
         self.fresh = loaded.fresh;
         Ok(Some(loaded))
@@ -313,8 +326,7 @@ impl<S: State> Log<S> {
     }
 
     /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
-    pub(crate) async fn answers(&mut self, answers: Vec<AnswerRecord>) -> Result<Seq, StoreError> {
-        let records = answers.into_iter().map(Record::Answer).collect();
+    pub(crate) async fn answers(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
         self.beside(records).await
     }
 

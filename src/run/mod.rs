@@ -15,6 +15,7 @@ mod due;
 mod error;
 mod execute;
 mod handle;
+mod inner;
 mod join;
 mod load;
 mod log;

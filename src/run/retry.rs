@@ -1,13 +1,15 @@
 //! Running tasks again by hand: what they had brought is discarded, the superstep stays open.
 
+use std::sync::Arc;
+
 use super::handle::{Run, Stage};
-use super::{Command, Report, RunError, Runner};
+use super::{Command, Report, RunError, Runner, record};
 use crate::engine::Task;
 use crate::event::EventKind;
-use crate::ids::{TaskPath, ThreadId};
+use crate::ids::{Seq, TaskPath, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
-use crate::store::DiscardedRecord;
+use crate::store::{DiscardedRecord, Record};
 
 impl<S: State> Runner<S> {
     /// Discards what tasks of the open superstep have brought, and runs the thread on: they run
@@ -105,9 +107,38 @@ impl<S: State> Run<S> {
             Stage::Open(superstep) => superstep.recorded.retain(|(place, _)| !gone(place)),
             Stage::Merged(_) | Stage::Between => {}
         }
+        // A graph that such a task runs begins anew.
+        for task in &tasks {
+            self.shared.port.inners.restart(task);
+        }
         self.shared
             .port
             .report(seq, || EventKind::Discarded { at_ms, tasks });
         Ok(())
     }
+}
+
+/// Leaves out what is void of an open superstep: outcomes, and the logs of the graphs that their
+/// tasks ran.
+pub(super) fn forget(
+    open: &mut Vec<(u64, Arc<Record>)>,
+    inner: &mut Vec<(Seq, Arc<Record>)>,
+    discarded: &DiscardedRecord,
+) {
+    let is_void = |seq: &u64| discarded.outcomes.contains(seq);
+    let mut tasks = Vec::with_capacity(discarded.outcomes.len());
+    for (_, record) in open.iter().filter(|(seq, _)| is_void(seq)) {
+        if let Record::Outcome(outcome) = &**record {
+            tasks.extend(record::task(outcome));
+        }
+    }
+    open.retain(|(seq, _)| !is_void(seq));
+    let is_within = |record: &Record| match record {
+        Record::Inner(inner) => inner.path.parse().is_ok_and(|path: TaskPath| {
+            let outer = path.levels().first();
+            tasks.iter().any(|task| task.levels().first() == outer)
+        }),
+        _ => false,
+    };
+    inner.retain(|(_, record)| !is_within(record));
 }

@@ -119,6 +119,10 @@ impl<S: State> Run<S> {
                 self.stage = Stage::Open(superstep);
                 self.parked.push((0, due_ms));
             }
+            Ok(Gave::Held(held)) => {
+                self.stage = Stage::Open(superstep);
+                self.hold(0, held);
+            }
             Err(error) => {
                 let task = &superstep.tasks[0];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -131,6 +135,7 @@ impl<S: State> Run<S> {
             Some(why) => self.stopped(why, failed).await,
             None if !failed.is_empty() => self.failed(failed).await,
             None if self.has_ended() => self.close_complete().await,
+            None if self.waiting() == 0 => self.unfinished().await,
             None => self.paused().await,
         }
     }
@@ -222,21 +227,35 @@ impl<S: State> Run<S> {
         }
         drop(crowd);
         failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        let mut lost = Vec::new();
-        if stopping.is_none() && !failed_first && !self.is_complete() {
-            lost = self.catch(self.lost()).await?;
-        }
         let (waiting, complete) = (self.waiting(), self.is_complete());
         match stopping {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
             Some((why, _)) if !complete => self.stopped(why, failed).await,
-            None if !lost.is_empty() => self.failed(lost).await,
+            None if !complete => self.unfinished().await,
             _ if waiting > 0 => match stopping {
                 Some((why, _)) => self.stopped(why, failed).await,
                 None => self.paused().await,
             },
             _ => self.close_complete().await,
+        }
+    }
+
+    /// Ends the call with tasks that neither ended nor wait: a graph inside has used up its
+    /// supersteps or was told to stop, or the task is lost.
+    async fn unfinished(&mut self) -> Result<Progress, RunError> {
+        if let Some((limit, whose)) = self.used_up.take() {
+            self.limited = Some(whose);
+            return self.ended(Ended::StepLimit { limit }, Vec::new()).await;
+        }
+        if let Some(why) = self.stop.now() {
+            return self.stopped(why, Vec::new()).await;
+        }
+        let lost = self.catch(self.lost()).await?;
+        match self.waiting() {
+            _ if !lost.is_empty() => self.failed(lost).await,
+            0 => self.close_complete().await,
+            _ => self.paused().await,
         }
     }
 
@@ -297,6 +316,7 @@ impl<S: State> Run<S> {
             Ok(Gave::Outcome(outcome)) => superstep.recorded.push((place, outcome)),
             Ok(Gave::Asked(questions)) => asked.push((place, questions, end.attempts)),
             Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
+            Ok(Gave::Held(held)) => self.hold(place, held),
             Err(error) => {
                 let task = &superstep.tasks[place];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -323,11 +343,13 @@ impl<S: State> Run<S> {
         };
         let step = superstep.step;
         let mut well = Vec::with_capacity(ends.len());
+        let mut helds = Vec::new();
         for (place, TaskEnd { result, attempts }) in ends {
             match result {
                 Ok(Gave::Outcome(outcome)) => well.push((place, outcome, attempts)),
                 Ok(Gave::Asked(questions)) => asked.push((place, questions, attempts)),
                 Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
+                Ok(Gave::Held(held)) => helds.push((place, held)),
                 Err(error) => {
                     let task = &superstep.tasks[place];
                     let path = self.shared.path(step, task.node, task.index);
@@ -335,6 +357,9 @@ impl<S: State> Run<S> {
                 }
             }
         }
+        helds
+            .into_iter()
+            .for_each(|(place, held)| self.hold(place, held));
         let seqs = self.write_outcomes(step, &well).await?;
         self.recorded.extend(seqs);
         let Stage::Open(superstep) = &mut self.stage else {

@@ -11,8 +11,10 @@ use super::contract::{Head, RunRow, Stored};
 use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
-use super::record::{BaseRecord, BaseValue, BranchRecord, OutcomeRef, Record};
-use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
+use super::record::{
+    BaseRecord, BaseValue, BranchRecord, DiscardedRecord, InnerRecord, OutcomeRef, Record,
+};
+use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 
 /// What to do about a thread that does not hold together.
 pub(super) const RESTORE: &str = "copy the store's folder, then put back the last good copy or \
@@ -51,6 +53,8 @@ pub(super) struct Rules {
     runs: Option<BTreeMap<RunId, RunRow>>,
     segments: Option<HashMap<[u8; 16], u64>>,
     seen: BTreeMap<u64, Kind>,
+    /// The last record of each log of a subgraph.
+    inner: HashMap<(Branch, String), u64>,
     inputs: Vec<(Seq, String)>,
     referred: HashSet<[u8; 16]>,
     /// From here on no record is missing.
@@ -64,6 +68,8 @@ pub(super) struct Rules {
     branches: Branches,
     /// On which branch positions and bases stand.
     on: HashMap<u64, Branch>,
+    /// Nodes and indices of the tasks that have ended, by the seqs of their outcomes.
+    ended: HashMap<u64, (String, u32)>,
     /// Outcomes that were discarded, by seq.
     discarded: HashSet<u64>,
     /// Branches of which records may be missing since their last position.
@@ -81,6 +87,7 @@ impl Rules {
             end: None,
             runs: None,
             segments: None,
+            inner: HashMap::new(),
             seen: BTreeMap::new(),
             inputs: Vec::new(),
             referred: HashSet::new(),
@@ -91,6 +98,7 @@ impl Rules {
             steps: HashMap::new(),
             branches: Branches::default(),
             on: HashMap::new(),
+            ended: HashMap::new(),
             discarded: HashSet::new(),
             gaps: HashSet::new(),
             torn: Vec::new(),
@@ -220,7 +228,11 @@ impl Rules {
                 self.base(seq, base);
                 Kind::Base { at: base.at }
             }
-            Record::Outcome(outcome) => Kind::Outcome { step: outcome.step },
+            Record::Outcome(outcome) => {
+                let task = (outcome.node.clone(), outcome.index);
+                self.ended.insert(seq.get(), task);
+                Kind::Outcome { step: outcome.step }
+            }
             Record::Question(_) => Kind::Question,
             Record::Answer(answer) => {
                 let is_question = |kind| kind == Kind::Question;
@@ -237,14 +249,56 @@ impl Rules {
                     self.outcome(seq, *outcome, Some(discarded.step));
                 }
                 self.discarded.extend(&discarded.outcomes);
+                self.restarted(stored.branch, discarded);
                 Kind::Other
             }
             Record::Started(_)
             | Record::Begun(_)
             | Record::Stopped(_)
             | Record::Step(_)
-            | Record::Compensation(_)
-            | Record::Inner(_) => Kind::Other,
+            | Record::Compensation(_) => Kind::Other,
+            Record::Inner(inner) => {
+                self.inner(stored, inner);
+                Kind::Other
+            }
+        }
+    }
+
+    /// The graphs that tasks run begin anew where what the tasks brought is void.
+    fn restarted(&mut self, branch: Branch, discarded: &DiscardedRecord) {
+        for outcome in &discarded.outcomes {
+            let Some((node, index)) = self.ended.get(outcome) else {
+                continue;
+            };
+            let Ok(node) = NodeName::new(node) else {
+                continue;
+            };
+            let task = TaskPath::new(Step::new(discarded.step), node, *index).to_string();
+            self.inner.retain(|(of, path), _| {
+                let rest = path.strip_prefix(&task);
+                *of != branch || rest.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'))
+            });
+        }
+    }
+
+    /// A record of a subgraph can be read, and follows the one before it.
+    fn inner(&mut self, stored: &Stored, inner: &InnerRecord) {
+        let here = Spot::Record(stored.seq);
+        if let Err(why) = inner.open() {
+            let what = format!(
+                "its record of subgraph {} cannot be read: {why}",
+                inner.path
+            );
+            return self.error(here, what);
+        }
+        let log = (stored.branch, inner.path.clone());
+        let before = self.inner.insert(log, inner.seq).unwrap_or(0);
+        if inner.seq != before + 1 {
+            let what = format!(
+                "it is record {} of subgraph {}, and record {before} is the one before it",
+                inner.seq, inner.path
+            );
+            self.error(here, what);
         }
     }
 

@@ -6,8 +6,8 @@ use milepost::dot::Overlay;
 use milepost::store::{MemoryStore, check};
 use milepost::{
     Answers, Ask, BuildError, Builder, Cancel, Command, Context, End, Ended, ErrorClass, EventKind,
-    Exits, Failure, Graph, NodeError, Output, Policy, Question, Retry, RunError, RunOptions,
-    Runner, Snapshot, events, history, questions,
+    Exits, Failure, Graph, NodeError, NodeRef, Output, Policy, Question, Retry, RunError,
+    RunOptions, Runner, Snapshot, events, history, questions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -707,11 +707,8 @@ fn error_exits_that_make_no_sense_are_refused() {
             "the error exits of node \"a\" make no sense: {reason}"
         )]
     };
-    let with = |exits: fn(
-        &mut Builder<Doc>,
-        milepost::NodeRef<Doc, ()>,
-        milepost::WorkerRef<Doc, Failure, ()>,
-    )| {
+    type Wire = fn(&mut Builder<Doc>, NodeRef<Doc, ()>, WorkerRef<Doc, Failure, ()>);
+    let with = |exits: Wire| {
         said(|g| {
             let (a, h) = (g.node("a", ok), g.worker("h", handler));
             g.start(a);
@@ -810,4 +807,70 @@ fn error_exits_that_make_no_sense_are_refused() {
         }),
         Vec::<String>::new()
     );
+}
+
+/// A graph inside of a node that fails is a failed task of its node, and its handler is outside. What
+/// waits inside is no failure.
+#[test]
+fn a_graph_that_fails_inside_is_caught_outside() {
+    on_both(async || {
+        for (fails_inside, place) in [
+            (true, Place::Nowhere),
+            (true, Place::memory()),
+            (false, Place::memory()),
+        ] {
+            let calls = Calls::default();
+            let mut inner = Graph::builder("inner");
+            let x = inner.node("x", says(&calls, "x"));
+            let y = inner.node(
+                "y",
+                with(
+                    fails_inside,
+                    async |fails: bool, _: Snapshot<Doc>, cx: Context| {
+                        if fails {
+                            return Err(error(ErrorClass::Permanent));
+                        }
+                        match cx.answer::<Allow>("allow")? {
+                            Some(_) => Ok::<Asks, _>(Output::Done(Doc::update(), ())),
+                            None => Ok(Output::ask("allow", Allow)),
+                        }
+                    },
+                ),
+            );
+            inner.start(x);
+            inner.edge(x, y);
+            inner.edge(y, End);
+            let inner = inner.build().unwrap();
+            let graph = handled(|g| {
+                let sub = g.subgraph(
+                    "sub",
+                    inner,
+                    |_: &Doc| Doc::update(),
+                    |inner: &Doc| Doc::update().log(inner.log.clone()),
+                );
+                let h = g.worker("h", notes(&calls));
+                g.start(sub);
+                g.edge(sub, End);
+                g.on_error_for(sub, [ErrorClass::Permanent], h);
+                g.edge(h, End);
+            });
+            let runner = place.runner(graph, RunOptions::new());
+            let report = runner.run(&thread("t"), start()).await.unwrap();
+            if !fails_inside {
+                assert_eq!(report.ended, Ended::Paused { questions: 1 });
+                let limited = runner.open(&thread("l"), start()).await;
+                let mut limited = limited.unwrap();
+                limited.step_limit(1);
+                let ended = limited.finish().await.unwrap().ended;
+                assert_eq!(ended, Ended::StepLimit { limit: 1 });
+                assert_eq!(calls.of("h"), 0);
+                continue;
+            }
+            assert_eq!(report.state.log.len(), 1);
+            let noted = &report.state.log[0];
+            assert!(noted.starts_with("2:h[0] 1:sub[0] permanent"), "{noted}");
+            assert!(noted.contains("no permanent"), "{noted}");
+            assert_eq!((calls.of("x"), calls.of("h")), (1, 1));
+        }
+    });
 }

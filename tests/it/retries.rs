@@ -289,3 +289,75 @@ fn the_steps_of_a_task_that_runs_again_are_kept() {
         assert_eq!((calls.of("a"), calls.of("pay")), (2, 1));
     });
 }
+
+/// A graph that a discarded task has run begins anew, with all that is inside of it; one beside it
+/// goes on.
+#[test]
+fn the_graph_that_a_task_runs_begins_anew() {
+    on_both(async || {
+        for place in [Place::memory(), Place::sled()] {
+            let (calls, t) = (Calls::default(), thread("t"));
+            let build = || {
+                let inner = |name: &'static str| {
+                    let mut g = Graph::builder(name);
+                    let (x, y) = (
+                        g.node("x", says(&calls, name)),
+                        g.node("y", says(&calls, "y")),
+                    );
+                    g.start(x);
+                    g.edge(x, y);
+                    g.edge(y, End);
+                    g.build().unwrap()
+                };
+                let mut g = Graph::builder("outer");
+                let leave = |inner: &Doc| Doc::update().log(inner.log.clone());
+                let enter = |_: &Doc| Doc::update();
+                let one = g.subgraph("one", inner("one"), enter, leave);
+                let other = g.subgraph("other", inner("other"), enter, leave);
+                let b = g.node(
+                    "b",
+                    with(calls.clone(), async |calls: Calls, _, _| {
+                        match calls.hit("b") {
+                            1 => Err(NodeError::permanent("not today")),
+                            _ => Ok(Doc::update()),
+                        }
+                    }),
+                );
+                g.start(one.and(other).and(b));
+                for node in [one, other, b] {
+                    g.edge(node, End);
+                }
+                g.build().unwrap()
+            };
+            let options = || RunOptions::new().siblings(Siblings::Collect);
+            let runner = place.runner(build(), options());
+            runner.run(&t, start()).await.unwrap_err();
+            assert_eq!(
+                (calls.of("one"), calls.of("other"), calls.of("y")),
+                (1, 1, 2)
+            );
+            drop(runner);
+            let runner = place.runner(build(), options());
+            let mut run = runner
+                .open(&t, Command::retry([path("1:one[0]")]))
+                .await
+                .unwrap();
+            drop(run);
+            // What was discarded stays so, whoever goes on.
+            run = runner.open(&t, Command::go_on()).await.unwrap();
+            let report = run.finish().await.unwrap();
+            assert_eq!(report.state.log, ["one", "y", "other", "y"]);
+            assert_eq!(
+                (calls.of("one"), calls.of("other"), calls.of("y")),
+                (2, 1, 3)
+            );
+            drop((run, report, runner));
+            let store = place.open().unwrap();
+            let findings = check(&*store, &t).await.findings;
+            assert!(
+                findings.iter().all(|finding| !finding.is_error()),
+                "{findings:?}"
+            );
+        }
+    });
+}
