@@ -127,9 +127,9 @@ pub mod store;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
-    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoTarget,
-    JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
-    Problem, Target, Wiring, WorkerRef,
+    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoHandler,
+    IntoTarget, JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place,
+    Point, Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,
@@ -137,14 +137,14 @@ pub use ids::{
 };
 pub use milepost_derive::{Exits, State};
 pub use node::{
-    AfterCrash, Ask, Context, Effect, ErrorClass, Exits, IntoOutput, MayHaveRun, NoQuestion, Node,
-    NodeError, Output, Policy, Question, Retry, RunContext,
+    AfterCrash, Ask, Context, Effect, ErrorClass, Exits, Failure, IntoOutput, MayHaveRun,
+    NoQuestion, Node, NodeError, Output, Policy, Question, Retry, RunContext,
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
     EventReader, Moved, OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions,
-    RunStream, Runner, WhyDue, agenda, events, events_until, history, questions,
+    RunStream, Runner, Siblings, WhyDue, agenda, events, events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
@@ -175,6 +175,7 @@ pub struct Readme;
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]
 #[doc = include_str!("../docs/guide/src/inside.md")]
+#[doc = include_str!("../docs/guide/src/failure.md")]
 #[doc = include_str!("../docs/guide/src/subgraphs.md")]
 #[derive(Debug)]
 pub struct Guide;

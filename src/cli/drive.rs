@@ -279,6 +279,7 @@ fn next(
         | RunError::AmbiguousAnswer { .. }
         | RunError::WrongAnswer { .. }
         | RunError::AlreadyAnswered { .. } => Some(shell.on("questions", thread)),
+        RunError::NoTask { .. } => Some(shell.on("events", thread)),
         RunError::NoPause { graph, .. } => {
             Some(shell.again(&format!("graphs show {}", quoted(graph))))
         }

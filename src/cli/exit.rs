@@ -193,6 +193,7 @@ impl From<RunError> for Failure {
             | RunError::AmbiguousAnswer { .. }
             | RunError::WrongAnswer { .. }
             | RunError::AlreadyAnswered { .. } => (Exit::Usage, "look at the open questions"),
+            RunError::NoTask { .. } => (Exit::Usage, "look at what happened in the thread"),
             RunError::Pruned { .. } => (Exit::Usage, "look at the thread's history"),
             RunError::OtherLine { .. } | RunError::NoBranch { .. } => (
                 Exit::Usage,

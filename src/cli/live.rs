@@ -141,8 +141,9 @@ impl LiveView {
                 self.done += 1;
                 self.failures += u64::from(tolerated.is_some());
             }
-            EventKind::TaskFailed { task, .. } => {
+            EventKind::TaskFailed { task, exit, .. } => {
                 self.running.remove(task);
+                self.done += usize::from(exit.is_some());
                 self.failures += 1;
             }
             // These begin or close what the others tell of.
@@ -327,6 +328,7 @@ mod tests {
             conditional: false,
             payload: None,
             when_empty: false,
+            on_error: false,
         };
         GraphView {
             doc: "",

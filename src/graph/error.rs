@@ -100,6 +100,14 @@ pub enum Problem {
         /// The node.
         node: NodeName,
     },
+    /// The error exits of a node make no sense.
+    #[error("the error exits of node \"{node}\" make no sense: {reason}")]
+    ErrorExit {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        reason: String,
+    },
     /// A policy makes no sense.
     #[error("the policy of node \"{node}\" makes no sense: {reason}")]
     Policy {

@@ -139,6 +139,9 @@ pub struct EdgeView {
     pub payload: Option<&'static str>,
     /// Whether it stands in for a fan-out over nothing.
     pub when_empty: bool,
+    /// Whether it is taken where the node has failed: an error exit, whose label says for which
+    /// classes.
+    pub on_error: bool,
 }
 
 /// An end of an edge.

@@ -4,8 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// What kind of failure it is; decides whether a retry makes sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorClass {
     /// Not classified: any error that came by `?`. Retried where a retry is declared.
@@ -28,6 +31,22 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// Every class.
+    pub(crate) const ALL: [ErrorClass; 7] = [
+        ErrorClass::Other,
+        ErrorClass::Transient,
+        ErrorClass::Timeout,
+        ErrorClass::Permanent,
+        ErrorClass::Invalid,
+        ErrorClass::Panicked,
+        ErrorClass::Expired,
+    ];
+
+    /// The class with a name; none if this version has no such class.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     /// The name under which the class is stored and shown.
     pub const fn name(self) -> &'static str {
         match self {

@@ -496,6 +496,7 @@ impl<S: State> Run<S> {
                     class: error.class().name().to_owned(),
                     message: error.full(),
                 },
+                exit: None,
             });
         }
     }

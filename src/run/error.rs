@@ -148,6 +148,15 @@ pub enum RunError {
         /// Why it is none.
         error: Box<CodecError>,
     },
+    /// A task was to run again that is none of the open superstep. Nothing was discarded.
+    NoTask {
+        /// The thread.
+        thread: ThreadId,
+        /// What was named.
+        task: TaskPath,
+        /// The tasks of the open superstep, and whether each has ended; none where nothing is open.
+        open: Vec<(TaskPath, bool)>,
+    },
     /// The question has another answer already.
     AlreadyAnswered {
         /// The thread.
@@ -318,6 +327,7 @@ impl RunError {
             RunError::NoQuestion { .. } => "no_question",
             RunError::AmbiguousAnswer { .. } => "ambiguous_answer",
             RunError::WrongAnswer { .. } => "wrong_answer",
+            RunError::NoTask { .. } => "no_task",
             RunError::AlreadyAnswered { .. } => "already_answered",
             RunError::NoPause { .. } => "no_pause",
             RunError::NotFound { .. } => "not_found",
@@ -486,6 +496,20 @@ impl fmt::Display for RunError {
                 f,
                 "the answer to {id} of thread {thread} was not accepted, and the question is still open.\nexpected: {expected}\nfound:    {error}"
             ),
+            RunError::NoTask { thread, task, open } => {
+                write!(f, "thread {thread} has no open task {task} to run again")?;
+                let open: Vec<_> = open
+                    .iter()
+                    .map(|(task, ended)| match ended {
+                        true => format!("{task} (ended)"),
+                        false => format!("{task} (left to run)"),
+                    })
+                    .collect();
+                match open.as_slice() {
+                    [] => f.write_str(": no superstep is open"),
+                    open => write!(f, "; open are {}", open.join(", ")),
+                }
+            }
             RunError::AlreadyAnswered { thread, id } => write!(
                 f,
                 "question {id} of thread {thread} has another answer already, which stays"

@@ -10,6 +10,7 @@ use super::RunError;
 use super::ask::{Asked, Questions};
 use super::base::Segments;
 use super::replay::{OtherReducer, Reader};
+use super::retry::forget;
 use crate::engine::{Position, Task};
 use crate::graph::Compiled;
 use crate::ids::{Seq, TaskPath, ThreadId};
@@ -182,7 +183,14 @@ pub(crate) async fn load<S: State>(
                     noted.push(Arc::clone(record));
                 }
                 Record::Inner(_) if *seq > at => inner.push((*seq, Arc::clone(record))),
-                Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
+                Record::Outcome(_) if *seq > at => {
+                    open.push((seq.get(), Arc::clone(record)));
+                    asked.push(seq.get(), record);
+                }
+                Record::Discarded(discarded) if *seq > at => {
+                    forget(&mut open, &mut inner, discarded);
+                    asked.push(seq.get(), record);
+                }
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
                     noted.push(Arc::clone(record));

@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
-    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
-    StoreError, StoredBase, StoredChange, Take, Write,
+    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
+    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -327,6 +327,20 @@ impl<S: State> Log<S> {
 
     /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
     pub(crate) async fn answers(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
+        self.beside(records).await
+    }
+
+    /// Writes that outcomes of the open superstep are discarded; how the thread stands does not
+    /// change by it. Returns its seq.
+    pub(crate) async fn discarded(
+        &mut self,
+        discarded: DiscardedRecord,
+    ) -> Result<Seq, StoreError> {
+        self.beside(vec![Record::Discarded(discarded)]).await
+    }
+
+    /// Writes records that change nothing of how the thread stands. Returns the seq of the first.
+    async fn beside(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
         let first = self.next;
         let status = self
             .head

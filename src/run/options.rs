@@ -20,6 +20,7 @@ use crate::store::Status;
 /// - `deadline`, `superstep_deadline`: none
 /// - `concurrency`: none, all tasks of a superstep at once
 /// - `grace`: 5 s for a running node to end after a stop was asked for
+/// - `siblings`: fail fast
 /// - `busy`: refuse
 /// - `poison_limit`: 5 takeovers of one superstep (design §5)
 /// - `base_every`: 64 commits (design §6)
@@ -44,6 +45,8 @@ pub struct RunOptions {
     pub concurrency: Option<usize>,
     /// How long a running node may go on after a stop was asked for. What ends in time is recorded.
     pub grace: Duration,
+    /// What becomes of the other tasks of a superstep when one has failed.
+    pub siblings: Siblings,
     /// What to do when another call holds the thread.
     pub busy: Busy,
     /// How often one superstep may be taken over after a crash before the run counts as poisoned.
@@ -78,6 +81,7 @@ impl Default for RunOptions {
             superstep_deadline: None,
             concurrency: None,
             grace: Duration::from_secs(5),
+            siblings: Siblings::FailFast,
             busy: Busy::Refuse,
             poison_limit: 5,
             base_every: 64,
@@ -132,6 +136,13 @@ impl RunOptions {
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
+        self
+    }
+
+    /// Sets what becomes of the other tasks of a superstep when one has failed.
+    #[must_use]
+    pub fn siblings(mut self, siblings: Siblings) -> Self {
+        self.siblings = siblings;
         self
     }
 
@@ -276,6 +287,7 @@ impl fmt::Debug for RunOptions {
             .field("superstep_deadline", &self.superstep_deadline)
             .field("concurrency", &self.concurrency)
             .field("grace", &self.grace)
+            .field("siblings", &self.siblings)
             .field("busy", &self.busy)
             .field("poison_limit", &self.poison_limit)
             .field("base_every", &self.base_every)
@@ -288,6 +300,18 @@ impl fmt::Debug for RunOptions {
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }
+}
+
+/// What becomes of the other tasks of a superstep when one of them has failed for good, and nothing
+/// takes the failure on. Either way those that end are recorded and are not run again, and the
+/// error names all that have failed, in path order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Siblings {
+    /// Nothing more starts, not the next try of another task either; what runs may end.
+    FailFast,
+    /// All others start and end, with all their tries, before the call fails.
+    Collect,
 }
 
 /// What to do when another call holds the thread.

@@ -301,6 +301,9 @@ impl<S: State> Reader<'_, S> {
             .map(|node| self.graph.node(*node));
         let ended = match (&stored.exit, entry) {
             _ if stored.tolerated => Ended::Tolerated,
+            (_, entry) if let Some(error) = &stored.caught => {
+                self.caught(stored, error, entry, seq)?
+            }
             (None, Some(entry)) if !entry.exits.is_empty() => {
                 return Err(self.mismatch(
                     &stored.node,

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use super::ask::{Questions, answered};
 use super::close::reduce_error;
-use super::command::What;
+use super::command::{Taking, What};
 use super::execute::{Layers, Shared, layers};
 use super::handle::{Run, Stage};
 use super::inner::{Host, Inners};
@@ -18,7 +18,7 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, join, recall, record};
+use super::{Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record};
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::{Graph, GraphView};
@@ -141,7 +141,7 @@ impl<S: State> Runner<S> {
     /// Takes up a graph inside of a node where its log stands.
     pub(super) async fn go_on_inner(&self, log: Log<S>) -> Result<Run<S>, RunError> {
         let (thread, _, listener) = self.hosted();
-        self.go_on(&thread, Some(log), listener, None).await
+        self.go_on(&thread, Some(log), listener, Taking::Up).await
     }
 
     fn hosted(&self) -> (ThreadId, RunId, Option<Listener>) {
@@ -284,10 +284,7 @@ impl<S: State> Runner<S> {
                 run,
                 abandon,
             } => (input, run, abandon),
-            What::GoOn => return self.go_on(thread, claimed, listener, None).await,
-            What::Answer(answers) => {
-                return self.go_on(thread, claimed, listener, Some(answers)).await;
-            }
+            What::GoOn(taking) => return self.go_on(thread, claimed, listener, taking).await,
         };
         if let (Some(log), Some(id)) = (&claimed, &id)
             && let Some(row) = log.run_row(id).await?
@@ -301,7 +298,7 @@ impl<S: State> Runner<S> {
                     run: id.clone(),
                 });
             }
-            return self.go_on(thread, claimed, listener, None).await;
+            return self.go_on(thread, claimed, listener, Taking::Up).await;
         }
         let run = id.unwrap_or_else(RunId::random);
         let begins = (S::default(), input);
@@ -458,13 +455,13 @@ impl<S: State> Runner<S> {
         Ok(handle)
     }
 
-    /// Takes a thread up where it stands, after its questions were answered where there are answers.
+    /// Takes a thread up where it stands.
     async fn go_on(
         &self,
         thread: &ThreadId,
         log: Option<Log<S>>,
         listener: Option<Listener>,
-        answers: Option<Answers>,
+        taking: Taking,
     ) -> Result<Run<S>, RunError> {
         let mut log = log.ok_or_else(|| not_found(thread))?;
         let head = log.head().cloned().ok_or_else(|| not_found(thread))?;
@@ -502,8 +499,11 @@ impl<S: State> Runner<S> {
         handle.recorded = recorded;
         handle.questions = questions;
         handle.remember_inner(&inner)?;
+        if let Taking::Back(tasks) = &taking {
+            handle.discard(tasks).await?;
+        }
         handle.expire().await?;
-        if let Some(answers) = answers {
+        if let Taking::In(answers) = taking {
             let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
             let fresh = answered(&**store, thread, answers, &handle.questions).await?;
             handle.answer(fresh).await?;
@@ -601,6 +601,7 @@ impl<S: State> Runner<S> {
                 layers: Arc::clone(&self.layers),
                 port: Arc::new(port),
                 limit,
+                collects: self.options.siblings == Siblings::Collect,
                 timed: log.is_some() || listener.is_some(),
             }),
             stop: Stop {

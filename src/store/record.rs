@@ -42,6 +42,8 @@ pub enum Record {
     Branch(BranchRecord),
     /// The body of an irreversible task begins.
     Begun(BegunRecord),
+    /// Outcomes of an open superstep were discarded: their tasks run again.
+    Discarded(DiscardedRecord),
 }
 
 /// What the thread was written with: names, shapes, reducers of all fields.
@@ -264,6 +266,8 @@ pub struct OutcomeRecord {
     pub changes: Vec<StoredChange>,
     /// The tries, in order; the last one ended it.
     pub attempts: Vec<StoredAttempt>,
+    /// Why it failed, where an error exit took it on; `exit` is then that one's label.
+    pub caught: Option<StoredError>,
 }
 
 /// A task's end inside a commit.
@@ -477,6 +481,17 @@ pub struct BranchRecord {
 pub struct BegunRecord {
     /// The task's path, as text.
     pub task: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// Outcomes that somebody has discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscardedRecord {
+    /// The superstep, which is open.
+    pub step: u64,
+    /// The outcomes, by seq.
+    pub outcomes: Vec<u64>,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
 }

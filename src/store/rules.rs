@@ -11,8 +11,10 @@ use super::contract::{Head, RunRow, Stored};
 use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
-use super::record::{BaseRecord, BaseValue, BranchRecord, InnerRecord, OutcomeRef, Record};
-use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
+use super::record::{
+    BaseRecord, BaseValue, BranchRecord, DiscardedRecord, InnerRecord, OutcomeRef, Record,
+};
+use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 
 /// What to do about a thread that does not hold together.
 pub(super) const RESTORE: &str = "copy the store's folder, then put back the last good copy or \
@@ -66,6 +68,10 @@ pub(super) struct Rules {
     branches: Branches,
     /// On which branch positions and bases stand.
     on: HashMap<u64, Branch>,
+    /// Nodes and indices of the tasks that have ended, by the seqs of their outcomes.
+    ended: HashMap<u64, (String, u32)>,
+    /// Outcomes that were discarded, by seq.
+    discarded: HashSet<u64>,
     /// Branches of which records may be missing since their last position.
     gaps: HashSet<Branch>,
     /// What is missing from a branch although one of its bases stands before it.
@@ -92,6 +98,8 @@ impl Rules {
             steps: HashMap::new(),
             branches: Branches::default(),
             on: HashMap::new(),
+            ended: HashMap::new(),
+            discarded: HashSet::new(),
             gaps: HashSet::new(),
             torn: Vec::new(),
             findings: Vec::new(),
@@ -220,7 +228,11 @@ impl Rules {
                 self.base(seq, base);
                 Kind::Base { at: base.at }
             }
-            Record::Outcome(outcome) => Kind::Outcome { step: outcome.step },
+            Record::Outcome(outcome) => {
+                let task = (outcome.node.clone(), outcome.index);
+                self.ended.insert(seq.get(), task);
+                Kind::Outcome { step: outcome.step }
+            }
             Record::Question(_) => Kind::Question,
             Record::Answer(answer) => {
                 let is_question = |kind| kind == Kind::Question;
@@ -232,15 +244,40 @@ impl Rules {
                 self.begun(seq, begun);
                 Kind::Other
             }
+            Record::Discarded(discarded) => {
+                for outcome in &discarded.outcomes {
+                    self.outcome(seq, *outcome, Some(discarded.step));
+                }
+                self.discarded.extend(&discarded.outcomes);
+                self.restarted(stored.branch, discarded);
+                Kind::Other
+            }
             Record::Started(_)
+            | Record::Begun(_)
             | Record::Stopped(_)
             | Record::Step(_)
-            | Record::Begun(_)
             | Record::Compensation(_) => Kind::Other,
             Record::Inner(inner) => {
                 self.inner(stored, inner);
                 Kind::Other
             }
+        }
+    }
+
+    /// The graphs that tasks run begin anew where what the tasks brought is void.
+    fn restarted(&mut self, branch: Branch, discarded: &DiscardedRecord) {
+        for outcome in &discarded.outcomes {
+            let Some((node, index)) = self.ended.get(outcome) else {
+                continue;
+            };
+            let Ok(node) = NodeName::new(node) else {
+                continue;
+            };
+            let task = TaskPath::new(Step::new(discarded.step), node, *index).to_string();
+            self.inner.retain(|(of, path), _| {
+                let rest = path.strip_prefix(&task);
+                *of != branch || rest.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'))
+            });
         }
     }
 
@@ -328,6 +365,10 @@ impl Rules {
     fn outcome(&mut self, by: Seq, at: u64, step: Option<u64>) {
         let is_outcome = |kind| matches!(kind, Kind::Outcome { .. });
         self.refers(by, "outcome", at, is_outcome);
+        if self.discarded.contains(&at) {
+            let what = format!("it refers to outcome {at}, which was discarded");
+            self.error(Spot::Record(by), what);
+        }
         if let (Some(Kind::Outcome { step: found }), Some(step)) = (self.seen.get(&at), step)
             && *found != step
         {

@@ -37,6 +37,8 @@ mod cli_messages;
 mod cli_new;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "sled"))]
+mod cli_retry;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_schema;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
@@ -67,6 +69,10 @@ mod engine_told;
 #[cfg(feature = "sled")]
 mod engine_trouble;
 #[cfg(feature = "sled")]
+mod error_exits;
+#[cfg(feature = "sled")]
+mod failed_merges;
+#[cfg(feature = "sled")]
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
@@ -83,6 +89,8 @@ mod pictures;
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
+#[cfg(feature = "sled")]
+mod retries;
 mod rooms;
 #[cfg(feature = "sled")]
 mod run_context;

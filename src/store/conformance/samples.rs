@@ -3,10 +3,10 @@
 use super::super::contract::Head;
 use super::super::record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
-    CompensationRecord, FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord,
-    OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord, Status,
-    StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError,
-    StoredJoin, StoredTask, StoredValue, TimerRecord,
+    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord,
+    OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord,
+    Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge,
+    StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 use crate::ids::{Branch, Seq};
 
@@ -70,6 +70,11 @@ pub fn one_of_each() -> Vec<Record> {
         Record::Begun(BegunRecord {
             task: "3:pay[0]".into(),
             at_ms: 1_700_000_000_015,
+        }),
+        Record::Discarded(DiscardedRecord {
+            step: 3,
+            outcomes: vec![4],
+            at_ms: 1_700_000_000_016,
         }),
     ]
 }
@@ -150,6 +155,7 @@ pub(super) fn outcome(node: &str, index: u32) -> OutcomeRecord {
                 error: None,
             },
         ],
+        caught: Some(error()),
     }
 }
 
@@ -162,6 +168,7 @@ fn commit() -> CommitRecord {
             OutcomeRef::Inline(OutcomeRecord {
                 exit: None,
                 tolerated: true,
+                caught: None,
                 ..outcome("plan", 0)
             }),
         ],

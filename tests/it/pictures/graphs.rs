@@ -78,6 +78,7 @@ pub(crate) fn edge(from: Point, to: Point, label: &'static str) -> EdgeView {
         conditional: !label.is_empty(),
         payload: None,
         when_empty: false,
+        on_error: false,
     }
 }
 
