@@ -308,6 +308,7 @@ pub(super) fn options(globals: &Globals, cancel: &Cancel) -> RunOptions {
     if let Some(tasks) = globals.concurrency {
         options = options.concurrency(tasks.into());
     }
+    options.pin = globals.pin;
     options
 }
 

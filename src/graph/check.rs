@@ -15,7 +15,7 @@ use super::reach::Places;
 use super::target::Dest;
 use super::view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeView, Point};
 use crate::ids::NodeName;
-use crate::state::{AnyField, State};
+use crate::state::{AnyField, State, versions};
 
 pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildError> {
     let Builder {
@@ -56,6 +56,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
         fields: S::fields().iter().map(|field| field_view(*field)).collect(),
         state: S::NAME,
         doc: S::DOC,
+        versions: versions::<S>(),
         name,
     };
     check_paths(&view, &mut problems);
@@ -73,9 +74,18 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
             });
         }
     }
+    if let [own, older, ..] = view.versions[..]
+        && older >= own
+    {
+        problems.push(Problem::Lift {
+            state: S::NAME,
+            own,
+            older,
+        });
+    }
     match start {
         Some(start) if problems.is_empty() => {
-            let fingerprint = fingerprint(&view, &nodes);
+            let fingerprint = fingerprint(&view);
             let declares = nodes.iter().any(|node| node.writes.is_some());
             Ok(Graph::of(Compiled {
                 names: names.into(),
@@ -136,6 +146,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         kind: node.kind,
         exits: node.exits.clone(),
         payload: node.payload.map(|payload| payload.type_name),
+        payload_shape: node.payload.map(|payload| (payload.shape)()),
         asks: node.asks.map(|asks| AskView {
             question: asks.question,
             answer: asks.answer,
@@ -143,6 +154,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
             answer_is: (asks.known)(),
         }),
         policy: node.policy.clone(),
+        cache: None,
         reads: node.reads.clone(),
         writes: node.writes.clone(),
         inner: None,
@@ -157,7 +169,7 @@ fn join_view(join: &Join, nodes: &[NodeName]) -> JoinView {
     }
 }
 
-fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
+pub(crate) fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
     FieldView {
         name: field.name(),
         type_name: field.type_name(),
@@ -165,6 +177,7 @@ fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
         reducer: field.reducer(),
         codec: field.codec().number(),
         required: field.required(),
+        aliases: field.aliases(),
         doc: field.doc(),
     }
 }
@@ -291,21 +304,18 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
     }
 }
 
-fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
+fn fingerprint(view: &GraphView) -> [u8; 16] {
     let mut hash = blake3::Hasher::new();
     let mut add = |text: &str| {
         hash.update(&(text.len() as u64).to_le_bytes())
             .update(text.as_bytes());
     };
     add(&view.name);
-    for (node, entry) in view.nodes.iter().zip(nodes) {
+    for node in &view.nodes {
         add(node.name.as_str());
         add(node.kind.name());
         add(&node.exits.join("\n"));
-        add(&entry
-            .payload
-            .map(|payload| (payload.shape)())
-            .unwrap_or_default());
+        add(node.payload_shape.as_deref().unwrap_or_default());
         if let Some(asks) = &node.asks {
             add("asks");
             add(&asks.shape);

@@ -14,6 +14,7 @@ mod target;
 mod view;
 
 pub use builder::{Builder, Wiring};
+pub(crate) use check::field_view;
 pub use compiled::Graph;
 pub(crate) use compiled::{Compiled, Out};
 

@@ -28,6 +28,7 @@ pub struct Field<S, T, R> {
     doc: &'static str,
     codec: Codec,
     required: bool,
+    aliases: &'static [&'static str],
     /// An [`Accessors`]; without its type, because that can only be written where the reducer
     /// fits, and a field that names one that does not is reported at the attribute and not here.
     accessors: &'static (dyn Any + Send + Sync),
@@ -48,6 +49,8 @@ pub struct Accessors<S: State, T: 'static, U: 'static> {
     pub change: fn(&S::Update) -> &Change<T, U>,
     /// In an update, to change it.
     pub change_mut: fn(&mut S::Update) -> &mut Change<T, U>,
+    /// Whether two changes are equal; nothing where their types cannot be compared.
+    pub same: fn(&Change<T, U>, &Change<T, U>) -> Option<bool>,
 }
 
 impl<S, T, R> Clone for Field<S, T, R> {
@@ -72,6 +75,7 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
         doc: &'static str,
         codec: Codec,
         required: bool,
+        aliases: &'static [&'static str],
         accessors: &'static Accessors<S, T, R::Update>,
     ) -> Self {
         Self {
@@ -79,6 +83,7 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
             doc,
             codec,
             required,
+            aliases,
             accessors,
             types: PhantomData,
         }
@@ -111,6 +116,11 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
         self.required
     }
 
+    /// The names under which older programs have stored the field.
+    pub const fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
     /// The field's value in a state.
     #[inline]
     pub fn get<'s>(&self, state: &'s S) -> &'s T {
@@ -140,6 +150,13 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
     #[inline]
     pub(super) fn change<'u>(&self, update: &'u S::Update) -> &'u Change<T, R::Update> {
         (self.accessors().change)(update)
+    }
+
+    /// Whether two changes are equal, as far as their types say: one that is not even equal to
+    /// itself cannot be told from another.
+    pub(super) fn differ(&self, one: &Change<T, R::Update>, other: &Change<T, R::Update>) -> bool {
+        let same = self.accessors().same;
+        same(one, other) == Some(false) && same(one, one) == Some(true)
     }
 
     #[inline]

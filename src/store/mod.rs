@@ -47,8 +47,8 @@ pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, 
 pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
-    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
-    Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
-    StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
-    StoredValue, TimerRecord,
+    FailedTask, FieldRecord, InnerRecord, InputRecord, JoinRecord, NodeRecord, OutcomeRecord,
+    OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord, Status,
+    StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError,
+    StoredJoin, StoredTask, StoredValue, TimerRecord,
 };

@@ -72,6 +72,8 @@ mod guide;
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
+#[cfg(feature = "sled")]
+mod migrate;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
