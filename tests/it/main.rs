@@ -41,6 +41,8 @@ mod cli_schema;
 mod cli_terminal;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_travel;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_versions;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;

@@ -735,3 +735,130 @@ async fn what_differs_is_listed_part_by_part() {
         "{joins:?}"
     );
 }
+
+/// S050: a join that was reached at the start and is gone is told, in words of both sides.
+#[tokio::test(start_paused = true)]
+async fn a_join_that_was_reached_and_is_gone_is_told() {
+    let graph = |joins: bool| {
+        let mut g = Graph::<Work>::builder("work");
+        let wait = g.node("wait", async |work: Snapshot<Work>, _: Context| match work
+            .done
+            .is_empty()
+        {
+            true => Err(NodeError::permanent("not yet")),
+            false => Ok(Work::update()),
+        });
+        let work = g.worker("work", async |_: u64, _: Snapshot<Work>, _: Context| {
+            Ok(Work::update())
+        });
+        let last = g.node("last", async |_: Snapshot<Work>, _: Context| {
+            Ok(Work::update())
+        });
+        // Nothing to do: the worker's way out is taken at once.
+        g.start(wait.and(work.each(|_: &Work| Vec::<u64>::new())));
+        match joins {
+            true => {
+                g.join((wait, work), last);
+            }
+            false => {
+                g.edge(wait, last);
+                g.edge(work, last);
+            }
+        }
+        g.edge(last, End);
+        g.build().unwrap()
+    };
+    let (place, t) = (Place::memory(), thread("t"));
+    let first = place.runner(graph(true), RunOptions::new());
+    let failed = first.run(&t, Command::start(Work::update())).await;
+    assert!(matches!(failed, Err(RunError::Node { .. })));
+    let next = place.runner(graph(false), RunOptions::new());
+    let error = next.run(&t, Command::go_on()).await.unwrap_err();
+    let RunError::SchemaMismatch {
+        field,
+        stored,
+        program,
+        ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (&**field, &**stored, &**program),
+        ("join last", "a join that was reached", "no such join")
+    );
+}
+
+/// A part that serde skips is gone after a reload: what would lose one is refused, with a store, and
+/// the value without it is not.
+#[tokio::test(start_paused = true)]
+async fn a_value_that_would_lose_a_part_is_refused() {
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    struct Login {
+        name: String,
+        #[serde(skip)]
+        secret: String,
+    }
+    /// Not to be compared: nobody can tell.
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    struct Opaque {
+        #[serde(skip)]
+        secret: String,
+    }
+    #[derive(Clone, Debug, Default, State)]
+    struct Desk {
+        login: Login,
+        #[reduce(Append)]
+        all: Vec<Login>,
+        opaque: Opaque,
+        ratio: f64,
+    }
+    let login = |secret: &str| Login {
+        name: "ada".to_owned(),
+        secret: secret.to_owned(),
+    };
+    let lost = [
+        Desk::update().login(login("x")),
+        Desk::update().all(vec![login("")]).all(vec![login("x")]),
+        Desk::update().overwrite(Desk::LOGIN, login("x")),
+    ];
+    let kept = [
+        Desk::update()
+            .login(login(""))
+            .all(vec![login("")])
+            .ratio(f64::NAN),
+        Desk::update().clear(Desk::LOGIN).opaque(Opaque {
+            secret: "x".to_owned(),
+        }),
+    ];
+    let mut g = Graph::<Desk>::builder("desk");
+    let a = g.node(
+        "a",
+        async |_: Snapshot<Desk>, _: Context| Ok(Desk::update()),
+    );
+    g.start(a);
+    g.edge(a, End);
+    let graph = g.build().unwrap();
+    let place = Place::memory();
+    let runner = place.runner(graph.clone(), RunOptions::new());
+    for update in lost {
+        let error = runner
+            .run(&thread("lost"), Command::start(update))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, RunError::Encode { field, .. } if field == "login" || field == "all"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("serde(skip)"), "{error}");
+    }
+    for (number, update) in kept.into_iter().enumerate() {
+        let t = thread(&format!("kept {number}"));
+        runner.run(&t, Command::start(update)).await.unwrap();
+    }
+    // Without a store, nothing is reloaded.
+    let nowhere = Place::Nowhere.runner(graph, RunOptions::new());
+    let start = Command::start(Desk::update().login(login("x")));
+    let report = nowhere.run(&thread("t"), start).await.unwrap();
+    assert_eq!(report.state.login.secret, "x");
+}
