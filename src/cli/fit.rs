@@ -177,7 +177,7 @@ fn other_graph(stored: &SchemaRecord, view: &GraphView, same_fields: bool) -> Op
         GraphChange::Added { part, .. }
         | GraphChange::Dropped { part, .. }
         | GraphChange::Changed { part, .. } => *part == GraphPart::Field,
-        GraphChange::Edges => false,
+        GraphChange::Wiring => false,
     };
     let changes = changes.iter().filter(|change| !is_of_fields(change));
     let changes: Vec<_> = changes.map(GraphChange::to_string).collect();

@@ -85,7 +85,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
     }
     match start {
         Some(start) if problems.is_empty() => {
-            let fingerprint = fingerprint(&view);
+            let fingerprint = fingerprint(&view, &nodes);
             let declares = nodes.iter().any(|node| node.writes.is_some());
             Ok(Graph::of(Compiled {
                 names: names.into(),
@@ -127,6 +127,11 @@ fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
     if node.policy.concurrency == Some(0) {
         policy("a concurrency of 0 never runs anything");
     }
+    match (node.policy.step_limit, &node.inner) {
+        (Some(_), None) => policy("a limit of supersteps is for a node that runs a graph"),
+        (Some(0), _) => policy("a limit of 0 supersteps never runs anything"),
+        _ => {}
+    }
     if let Some(retry) = &node.policy.retry {
         if retry.max_attempts == 0 {
             policy("0 attempts never run anything");
@@ -157,7 +162,10 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         cache: None,
         reads: node.reads.clone(),
         writes: node.writes.clone(),
-        inner: None,
+        inner: node
+            .inner
+            .as_ref()
+            .map(|inner| Box::new(inner.view.clone())),
     }
 }
 
@@ -304,18 +312,21 @@ fn check_paths(view: &GraphView, problems: &mut Vec<Problem>) {
     }
 }
 
-fn fingerprint(view: &GraphView) -> [u8; 16] {
+fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
     let mut hash = blake3::Hasher::new();
     let mut add = |text: &str| {
         hash.update(&(text.len() as u64).to_le_bytes())
             .update(text.as_bytes());
     };
     add(&view.name);
-    for node in &view.nodes {
+    for (node, entry) in view.nodes.iter().zip(nodes) {
         add(node.name.as_str());
         add(node.kind.name());
         add(&node.exits.join("\n"));
         add(node.payload_shape.as_deref().unwrap_or_default());
+        if let Some(inner) = &entry.inner {
+            add(&format!("{:032x}", u128::from_be_bytes(inner.fingerprint)));
+        }
         if let Some(asks) = &node.asks {
             add("asks");
             add(&asks.shape);

@@ -43,6 +43,8 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) memory: Memory,
     /// Why nothing can go on from here, though the state can be seen.
     pub(crate) barred: Option<RunError>,
+    /// The records of the subgraphs of the open superstep, with their places.
+    pub(crate) inner: Vec<(Seq, Arc<Record>)>,
 }
 
 /// What tasks of the open superstep have noted of themselves, by place in the frontier.
@@ -134,6 +136,7 @@ pub(crate) async fn load<S: State>(
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
     let mut asked = Asked::default();
     let mut noted: Vec<Arc<Record>> = Vec::new();
+    let mut inner = Vec::new();
     loop {
         let page = store.records(thread, from, PAGE).await?;
         for stored in &page {
@@ -179,6 +182,7 @@ pub(crate) async fn load<S: State>(
                     waits = (*seq == at).then(|| Arc::clone(record));
                 }
                 Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
+                Record::Inner(_) if *seq > at => inner.push((*seq, Arc::clone(record))),
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
@@ -286,6 +290,7 @@ pub(crate) async fn load<S: State>(
         questions,
         memory,
         barred,
+        inner,
     })
 }
 

@@ -44,8 +44,8 @@ pub enum GraphChange {
         /// What it is now.
         program: String,
     },
-    /// What leads where.
-    Edges,
+    /// All of these are as they were, but what leads where is not, or a graph inside of a node.
+    Wiring,
 }
 
 /// What a graph is made of.
@@ -81,7 +81,9 @@ impl fmt::Display for GraphChange {
                 stored,
                 program,
             } => write!(f, "{part} \"{name}\" was {stored}, and is {program}"),
-            GraphChange::Edges => f.write_str("the edges lead elsewhere"),
+            GraphChange::Wiring => {
+                f.write_str("the edges lead elsewhere, or a graph inside is another one")
+            }
         }
     }
 }
@@ -107,7 +109,7 @@ impl GraphChange {
             &mut changes,
         );
         if changes.is_empty() {
-            changes.push(GraphChange::Edges);
+            changes.push(GraphChange::Wiring);
         }
         changes
     }
