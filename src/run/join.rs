@@ -132,8 +132,8 @@ impl<S: State> Reader<'_, S> {
     ) -> Result<Vec<OpenJoin>, RunError> {
         match at {
             Some(Record::Input(input)) => {
-                let leads = input.edges.iter().filter(|edge| !edge.to.is_empty());
-                for edge in leads.filter(|edge| self.found(&edge.to).is_none()) {
+                let mut leads = input.edges.iter().filter(|edge| !edge.to.is_empty());
+                if let Some(edge) = leads.find(|edge| self.found(&edge.to).is_none()) {
                     let (stored, program) = ("a join that was reached", "no such join");
                     return Err(self.mismatch(&edge.to, stored.to_owned(), program.to_owned()));
                 }

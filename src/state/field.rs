@@ -38,6 +38,9 @@ pub struct Field<S, T, R> {
 /// Only names the types: a field can be sent whatever they are.
 type Types<S, T, R> = PhantomData<fn() -> (S, T, R)>;
 
+/// Whether two changes are equal; nothing where their types cannot be compared.
+type Same<T, U> = fn(&Change<T, U>, &Change<T, U>) -> Option<bool>;
+
 /// How a field is found in a state and in an update; what the derive gives.
 #[derive(Debug)]
 pub struct Accessors<S: State, T: 'static, U: 'static> {
@@ -50,7 +53,7 @@ pub struct Accessors<S: State, T: 'static, U: 'static> {
     /// In an update, to change it.
     pub change_mut: fn(&mut S::Update) -> &mut Change<T, U>,
     /// Whether two changes are equal; nothing where their types cannot be compared.
-    pub same: fn(&Change<T, U>, &Change<T, U>) -> Option<bool>,
+    pub same: Same<T, U>,
 }
 
 impl<S, T, R> Clone for Field<S, T, R> {
