@@ -143,8 +143,9 @@ pub use node::{
 pub use policy::{Call, Layer, Next};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
-    EventReader, Moved, OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions,
-    RunStream, Runner, Siblings, WhyDue, agenda, events, events_until, history, questions,
+    EventReader, GraphChange, GraphPart, Moved, OpenQuestion, Progress, ReplayReport, Report, Run,
+    RunError, RunOptions, RunStream, Runner, Siblings, WhyDue, agenda, events, events_until,
+    history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
@@ -156,9 +157,9 @@ pub use state::{
 #[doc(hidden)]
 pub mod plumbing {
     pub use crate::state::{
-        Accessors, AnyField, Asked, EncodedBase, EncodedChange, Fitting, ItemReader, ItemWriter,
-        MergeFault, ReducerInfo, Slot, Staged, fits, settle, settle_field, show_update, stage,
-        stage_field,
+        Accessors, AnyField, Asked, Both, Comparable, EncodedBase, EncodedChange, Fitting,
+        Incomparable, ItemReader, ItemWriter, MergeFault, MigrateFault, Older, ReducerInfo, Slot,
+        Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
     };
 }
 
@@ -171,6 +172,7 @@ pub struct Readme;
 /// The code in the guide, as tests.
 #[cfg(all(doctest, feature = "sled", feature = "cli"))]
 #[doc = include_str!("../docs/guide/src/first-graph.md")]
+#[doc = include_str!("../docs/guide/src/state.md")]
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]

@@ -43,6 +43,9 @@ pub(super) struct Globals {
     /// How many tasks may run at once [default: all of a superstep]
     #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
+    /// Go on with a thread only if this is the version of its graph that wrote it
+    #[arg(long, global = true)]
+    pub(super) pin: bool,
 }
 
 #[derive(Debug, Subcommand)]

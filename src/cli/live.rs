@@ -315,6 +315,8 @@ mod tests {
             kind: NodeKind::default(),
             exits: Vec::new(),
             payload: None,
+            payload_shape: None,
+            cache: None,
             asks: None,
             reads: None,
             writes: None,
@@ -332,6 +334,7 @@ mod tests {
         };
         GraphView {
             doc: "",
+            versions: vec![1],
             name: "graph".to_owned(),
             state: "State",
             joins: Vec::new(),

@@ -16,7 +16,7 @@ use super::reach::{Places, fanned_out};
 use super::target::Dest;
 use super::view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeView, Point};
 use crate::ids::NodeName;
-use crate::state::{AnyField, State};
+use crate::state::{AnyField, State, versions};
 
 pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildError> {
     let Builder {
@@ -59,6 +59,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
         fields: S::fields().iter().map(|field| field_view(*field)).collect(),
         state: S::NAME,
         doc: S::DOC,
+        versions: versions::<S>(),
         name,
     };
     check_paths(&view, &mut problems);
@@ -75,6 +76,15 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
                 why,
             });
         }
+    }
+    if let [own, older, ..] = view.versions[..]
+        && older >= own
+    {
+        problems.push(Problem::Lift {
+            state: S::NAME,
+            own,
+            older,
+        });
     }
     match start {
         Some(start) if problems.is_empty() => {
@@ -156,6 +166,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         kind: node.kind,
         exits: node.exits.clone(),
         payload: node.payload.map(|payload| payload.type_name),
+        payload_shape: node.payload.map(|payload| (payload.shape)()),
         asks: node.asks.map(|asks| AskView {
             question: asks.question,
             answer: asks.answer,
@@ -163,6 +174,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
             answer_is: (asks.known)(),
         }),
         policy: node.policy.clone(),
+        cache: None,
         reads: node.reads.clone(),
         writes: node.writes.clone(),
         inner: node
@@ -180,7 +192,7 @@ fn join_view(join: &Join, nodes: &[NodeName]) -> JoinView {
     }
 }
 
-fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
+pub(crate) fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
     FieldView {
         name: field.name(),
         type_name: field.type_name(),
@@ -188,6 +200,7 @@ fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
         reducer: field.reducer(),
         codec: field.codec().number(),
         required: field.required(),
+        aliases: field.aliases(),
         doc: field.doc(),
     }
 }
@@ -330,10 +343,7 @@ fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
         add(node.name.as_str());
         add(node.kind.name());
         add(&node.exits.join("\n"));
-        add(&entry
-            .payload
-            .map(|payload| (payload.shape)())
-            .unwrap_or_default());
+        add(node.payload_shape.as_deref().unwrap_or_default());
         if let Some(inner) = &entry.inner {
             add(&format!("{:032x}", u128::from_be_bytes(inner.fingerprint)));
         }

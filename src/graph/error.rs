@@ -192,6 +192,18 @@ pub enum Problem {
         /// The other.
         second: NodeName,
     },
+    /// A state lifts a version that does not come before its own.
+    #[error(
+        "state `{state}` is version {own} and lifts version {older}, which does not come before it: give the older struct a lower `#[state(version = ..)]`"
+    )]
+    Lift {
+        /// The state.
+        state: &'static str,
+        /// Its version.
+        own: u32,
+        /// The version of what it lifts.
+        older: u32,
+    },
     /// A field's default does not survive being stored.
     #[error("field \"{field}\" of the state cannot be stored: {why}")]
     Field {

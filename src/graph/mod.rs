@@ -16,6 +16,7 @@ mod view;
 
 pub use builder::{Builder, Wiring};
 pub use catch::IntoHandler;
+pub(crate) use check::field_view;
 pub use compiled::Graph;
 pub(crate) use compiled::{Compiled, Entry, Inside, Out};
 

@@ -144,6 +144,28 @@ impl<E: Error + Send + Sync + 'static> From<E> for NodeError {
     }
 }
 
+/// An error of a node where any error is taken.
+#[derive(Debug)]
+struct Carried(NodeError);
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Carried {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.inner().source()
+    }
+}
+
+impl From<NodeError> for Box<dyn Error + Send + Sync> {
+    fn from(error: NodeError) -> Self {
+        Box::new(Carried(error))
+    }
+}
+
 impl fmt::Display for NodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.source.fmt(f)

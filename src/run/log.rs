@@ -10,6 +10,7 @@ use super::base::Segments;
 use super::load::{self, Loaded};
 use super::options::Busy;
 use super::record::Unstorable;
+use super::schema;
 use super::stop::after;
 use crate::graph::Graph;
 use crate::ids::{Branch, RunId, Seq, ThreadId};
@@ -126,6 +127,9 @@ impl<S: State> Log<S> {
                 "the thread was written with another version of its graph"
             );
         }
+        if let Some(error) = loaded.barred.take() {
+            return Err(error);
+        }
         if !self.segments.are_whole() {
             self.segments = std::mem::take(&mut loaded.segments);
         }
@@ -204,7 +208,7 @@ impl<S: State> Log<S> {
         };
         if self.fresh {
             schema = seq;
-            records.push(Record::Schema(load::schema(self.graph.tables())));
+            records.push(Record::Schema(schema::schema(self.graph.tables())));
             seq = seq.next();
         }
         let mut base = self.head.as_ref().map_or(seq, |head| head.base);

@@ -29,6 +29,7 @@ use crate::store::Status;
 /// - `shuffle`: none
 /// - `pause_before`, `pause_after`: no node
 /// - `park_after`: 1 s
+/// - `pin`: no
 /// - `cancel`: none
 /// - `layers`: none
 /// - `context`: no values
@@ -65,6 +66,9 @@ pub struct RunOptions {
     pub pause_after: Vec<String>,
     /// The longest wait of a sleeping node that holds its process; a longer one parks the thread.
     pub park_after: Duration,
+    /// Whether a thread that is not finished may only go on with the version of its graph that has
+    /// written it.
+    pub pin: bool,
     /// Stops the runs.
     pub cancel: Option<Cancel>,
     /// Layers around each try of each task, outermost first.
@@ -91,6 +95,7 @@ impl Default for RunOptions {
             pause_before: Vec::new(),
             pause_after: Vec::new(),
             park_after: Duration::from_secs(1),
+            pin: false,
             cancel: None,
             layers: Vec::new(),
             context: RunContext::new(),
@@ -256,6 +261,16 @@ impl RunOptions {
             || !self.pause_after.is_empty()
     }
 
+    /// Has a thread that is not finished go on only with the version of its graph that has written
+    /// it: one of another fingerprint is refused with
+    /// [`RunError::GraphVersionMismatch`], which lists what differs (S050). Without this, a
+    /// difference that stands in the way of nothing is a warning.
+    #[must_use]
+    pub fn pin(mut self) -> Self {
+        self.pin = true;
+        self
+    }
+
     /// Sets the handle that stops the runs.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
@@ -295,6 +310,7 @@ impl fmt::Debug for RunOptions {
             .field("backlog", &self.backlog)
             .field("shuffle", &self.shuffle)
             .field("park_after", &self.park_after)
+            .field("pin", &self.pin)
             .field("pause_before", &self.pause_before)
             .field("pause_after", &self.pause_after)
             .field("layers", &self.layers.len())

@@ -6,7 +6,7 @@ use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge, Try};
 use crate::graph::Compiled;
 use crate::ids::{NodeName, RunId, Step, TaskPath, ThreadId};
 use crate::policy::Attempt;
-use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, State};
+use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, State, field_called};
 use crate::store::{
     OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredTask,
     StoredValue,
@@ -52,10 +52,7 @@ pub(crate) fn update<S: State>(
 ) -> Result<S::Update, Unstorable> {
     let mut update = S::update();
     for change in changes {
-        let Some(field) = S::fields()
-            .iter()
-            .find(|field| field.name() == change.field)
-        else {
+        let Some(field) = field_called::<S>(&change.field) else {
             continue;
         };
         if replay && field.reducer().version.is_none() {

@@ -18,7 +18,9 @@ use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
 use super::stop::{Stop, after};
 use super::stream::RunStream;
-use super::{Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record};
+use super::{
+    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record, schema,
+};
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::{Graph, GraphView};
@@ -278,6 +280,12 @@ impl<S: State> Runner<S> {
             }
             None => None,
         };
+        if self.options.pin
+            && let (Some(log), Some(store)) = (&claimed, &self.store)
+            && let Some(head) = log.head().filter(|head| head.status != Status::Finished)
+        {
+            schema::check_pin(&**store, self.graph.tables(), thread, head).await?;
+        }
         let (input, id, abandon) = match what {
             What::Start {
                 input,

@@ -49,7 +49,7 @@ pub use memory::MemoryStore;
 pub use record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
     CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord,
-    OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord,
-    Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge,
-    StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
+    JoinRecord, NodeRecord, OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord,
+    SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
+    StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };

@@ -60,6 +60,36 @@ pub struct SchemaRecord {
     pub version: u32,
     /// The fields in declaration order.
     pub fields: Vec<FieldRecord>,
+    /// The nodes in declaration order.
+    pub nodes: Vec<NodeRecord>,
+    /// The joins in declaration order.
+    pub joins: Vec<JoinRecord>,
+}
+
+/// One node of a [`SchemaRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// The node's name.
+    pub name: String,
+    /// What it is for.
+    pub kind: String,
+    /// The labels of its exits; none for a node with one way out.
+    pub exits: Vec<String>,
+    /// The serde shape of its payloads; none for a node that is no worker.
+    pub payload: Option<String>,
+    /// The serde shape of what its questions are answered with; none for a node that asks nothing.
+    pub answer: Option<String>,
+}
+
+/// One join of a [`SchemaRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinRecord {
+    /// The join's name.
+    pub name: String,
+    /// The nodes that it waits for.
+    pub members: Vec<String>,
+    /// What it waits for, in a few words.
+    pub rule: String,
 }
 
 /// One field of a [`SchemaRecord`].

@@ -45,6 +45,8 @@ mod cli_schema;
 mod cli_terminal;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_travel;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_versions;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
@@ -84,6 +86,8 @@ mod idle;
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
+#[cfg(feature = "sled")]
+mod migrate;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;

@@ -4,9 +4,9 @@ use super::super::contract::Head;
 use super::super::record::{
     AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
     CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord,
-    OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord, SegmentRef, StartedRecord,
-    Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge,
-    StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
+    JoinRecord, NodeRecord, OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord,
+    SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
+    StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 use crate::ids::{Branch, Seq};
 
@@ -109,6 +109,18 @@ pub(super) fn schema() -> SchemaRecord {
             reducer: "append".into(),
             reducer_version: 1,
             required: true,
+        }],
+        nodes: vec![NodeRecord {
+            name: "study".into(),
+            kind: "function".into(),
+            exits: vec!["Done".into(), "More".into()],
+            payload: Some("str".into()),
+            answer: None,
+        }],
+        joins: vec![JoinRecord {
+            name: "write".into(),
+            members: vec!["study".into()],
+            rule: "all".into(),
         }],
     }
 }
