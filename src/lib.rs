@@ -144,7 +144,7 @@ pub use policy::{Call, Layer, Next};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
     EventReader, Moved, OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions,
-    RunStream, Runner, WhyDue, agenda, events, events_until, history, questions,
+    RunStream, Runner, WhyDue, agenda, cancel, drain, events, events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

@@ -32,6 +32,7 @@ mod stop;
 mod stream;
 mod superstep;
 mod travel;
+mod wish;
 
 pub use ask::OpenQuestion;
 pub use cancel::Cancel;
@@ -46,3 +47,4 @@ pub use report::{Ended, Report};
 pub use runner::Runner;
 pub use stream::RunStream;
 pub use travel::{AsNode, Moved};
+pub use wish::{cancel, drain};

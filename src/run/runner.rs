@@ -1,9 +1,7 @@
 //! The doors: run, stream, step; and looking back.
 
 use std::fmt;
-use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 
@@ -15,8 +13,9 @@ use super::handle::{Run, Stage};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
-use super::stop::{Stop, after};
+use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
+use super::wish::Ear;
 use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, join, recall, record};
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
@@ -287,7 +286,7 @@ impl<S: State> Runner<S> {
                 });
             }
         }
-        let status = log.as_ref().and_then(Log::head).map(|head| head.status);
+        let status = log.as_ref().and_then(Log::status);
         let (mut step, mut state) = (0, Arc::new(S::default()));
         let mut closed: Vec<(usize, u64)> = Vec::new();
         let mut given_up = Vec::new();
@@ -481,6 +480,9 @@ impl<S: State> Runner<S> {
             }
             None => (None, None),
         };
+        let ear = log
+            .as_ref()
+            .map(|log| Ear::new(log.claimed().wishes.clone(), run.clone()));
         let port = RunPort {
             thread: thread.clone(),
             run,
@@ -514,6 +516,7 @@ impl<S: State> Runner<S> {
             stop: Stop {
                 cancel: self.options.cancel.clone(),
                 listener,
+                ear,
                 call: deadline.map(|time| (after(time), time)),
                 superstep: None,
             },
@@ -531,11 +534,6 @@ impl<S: State> Runner<S> {
             ended_at: None,
         }
     }
-}
-
-/// Whether the runtime has a timer. It does not say so, but panics where it is asked for one.
-fn has_timer() -> bool {
-    catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 pub(super) fn not_found(thread: &ThreadId) -> RunError {

@@ -26,6 +26,7 @@ mod rules;
 mod sled;
 #[cfg(all(feature = "window", unix))]
 mod window;
+mod wish;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
@@ -52,3 +53,4 @@ pub use record::{
     StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
     StoredValue, TimerRecord,
 };
+pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

@@ -12,6 +12,7 @@ use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
 use super::record::{BaseRecord, BaseValue, BranchRecord, OutcomeRef, Record};
+use super::wish::Wish;
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
 /// What to do about a thread that does not hold together.
@@ -117,6 +118,15 @@ impl Rules {
         let known = self.segments.get_or_insert_default();
         if known.insert(id, size).is_some() {
             self.error(Spot::Segment(id), "it is there twice");
+        }
+    }
+
+    /// Looks at the wish that waits.
+    pub(super) fn wish(&mut self, wish: &Wish) {
+        if wish.run != self.head.run {
+            let (run, head) = (&wish.run, &self.head.run);
+            let what = format!("it is for run {run}, the thread is at run {head}");
+            self.warn(Spot::Wish, what);
         }
     }
 
