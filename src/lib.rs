@@ -144,8 +144,8 @@ pub use policy::{Call, Layer, Next};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
     EventReader, GraphChange, GraphPart, Moved, OpenQuestion, Progress, ReplayReport, Report, Run,
-    RunError, RunOptions, RunStream, Runner, Siblings, WhyDue, agenda, events, events_until,
-    history, questions,
+    RunError, RunOptions, RunStream, Runner, Siblings, WhyDue, agenda, cancel, drain, events,
+    events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,

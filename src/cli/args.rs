@@ -65,6 +65,8 @@ pub(super) enum What {
     Answer(AnswerArgs),
     /// Take up, again and again, what is due: what waited for a time, what a dead process has left
     Worker(WorkerArgs),
+    /// Ask a run to stop, whichever process works on it
+    Cancel(CancelArgs),
     /// List the threads of the store
     Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
@@ -221,6 +223,21 @@ pub(super) struct AnswerArgs {
     pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CancelArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Why, to be kept with the thread
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub(super) reason: Option<String>,
+    /// Only at the next boundary: what is running is not told to end
+    #[arg(long)]
+    pub(super) drain: bool,
+    /// Wait until it has stopped, at most as long as --deadline says
+    #[arg(long)]
+    pub(super) wait: bool,
 }
 
 #[derive(Debug, Args)]
@@ -475,7 +492,7 @@ pub(super) struct DemoArgs {
 }
 
 /// Every status that a thread can have.
-const STATUSES: [Status; 7] = [
+const STATUSES: [Status; 8] = [
     Status::Running,
     Status::Paused,
     Status::Parked,
@@ -483,6 +500,7 @@ const STATUSES: [Status; 7] = [
     Status::Finished,
     Status::Cancelled,
     Status::Limited,
+    Status::Drained,
 ];
 
 fn status(text: &str) -> Result<Status, String> {
@@ -491,6 +509,13 @@ fn status(text: &str) -> Result<Status, String> {
         let known: Vec<_> = STATUSES.iter().map(Status::to_string).collect();
         format!("a thread is one of {}", known.join(", "))
     })
+}
+
+fn reason(text: &str) -> Result<String, &'static str> {
+    match text.len() {
+        0..=1024 => Ok(text.to_owned()),
+        _ => Err("a reason has at most 1024 bytes"),
+    }
 }
 
 fn seq(text: &str) -> Result<u64, &'static str> {

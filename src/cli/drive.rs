@@ -335,6 +335,7 @@ pub(super) fn report(
     let status = match end.ended {
         Ended::Finished => "finished",
         Ended::Cancelled => "cancelled",
+        Ended::Drained => "drained",
         Ended::Paused { .. } => "paused",
         Ended::Parked { .. } => "parked",
         _ => "limited",

@@ -51,7 +51,7 @@ impl From<Ended> for Exit {
             Ended::Finished => Exit::Done,
             Ended::Paused { .. } => Exit::Waiting,
             Ended::Parked { .. } => Exit::Parked,
-            Ended::Cancelled => Exit::Cancelled,
+            Ended::Cancelled | Ended::Drained => Exit::Cancelled,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Exit::Limited,
         }
     }
@@ -67,6 +67,7 @@ pub(super) fn stands(status: Status) -> &'static str {
         Status::Finished => "nothing is left to run",
         Status::Cancelled => "it was asked to stop",
         Status::Limited => "the limit of supersteps or of time was used up",
+        Status::Drained => "its process gave it back at a boundary, for another one to go on",
     }
 }
 

@@ -77,6 +77,7 @@ mod answer;
 mod archive;
 mod args;
 mod ask;
+mod cancel;
 mod data;
 mod demo;
 mod diff;

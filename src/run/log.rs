@@ -19,7 +19,7 @@ use crate::state::State;
 use crate::store::{
     BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
     InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
-    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Write,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Wish, WishKind, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -38,6 +38,8 @@ pub(crate) struct Log<S: State> {
     /// The branch that the next write begins, and the head that it is begun from.
     begins: Option<(BranchRecord, Seq)>,
     row: Option<(RunId, RunRow)>,
+    /// The wish that the next write heeds.
+    pub(crate) fulfils: Option<Wish>,
 }
 
 impl<S: State> Drop for Log<S> {
@@ -61,6 +63,9 @@ impl<S: State> Log<S> {
             Busy::Wait(time) => wait(&*store, &thread, time).await?,
         };
         let (head, next) = (claim.head.clone(), claim.next);
+        // What was to be drained was the call that held the thread then.
+        let waited = claim.wishes.newest();
+        let stale = waited.filter(|wish| wish.kind == WishKind::Drain);
         Ok(Self {
             store,
             graph,
@@ -74,6 +79,7 @@ impl<S: State> Log<S> {
             fresh: true,
             begins: None,
             row: None,
+            fulfils: stale,
         })
     }
 
@@ -94,6 +100,18 @@ impl<S: State> Log<S> {
 
     pub(crate) fn head(&self) -> Option<&Head> {
         self.head.as_ref()
+    }
+
+    /// How the thread stands; one that is to be cancelled counts as cancelled.
+    pub(crate) fn status(&self) -> Option<Status> {
+        let head = self.head.as_ref()?;
+        let is_asked = |wish: Wish| wish.kind == WishKind::Cancel && wish.run == head.run;
+        let open = head.status != Status::Finished;
+        let cancelled = open && self.claim.wishes.newest().is_some_and(is_asked);
+        Some(match cancelled {
+            true => Status::Cancelled,
+            false => head.status,
+        })
     }
 
     pub(crate) fn seq(&self) -> Option<Seq> {
@@ -409,6 +427,7 @@ impl<S: State> Log<S> {
         }
         let count = records.len() as u64;
         let write = Write {
+            fulfils: self.fulfils.take(),
             thread: self.thread.clone(),
             epoch: self.claim.epoch,
             branch: head.branch,

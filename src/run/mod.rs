@@ -38,6 +38,7 @@ mod stop;
 mod stream;
 mod superstep;
 mod travel;
+mod wish;
 
 pub use ask::OpenQuestion;
 pub use cancel::Cancel;
@@ -53,3 +54,4 @@ pub use runner::Runner;
 pub use schema::{GraphChange, GraphPart};
 pub use stream::RunStream;
 pub use travel::{AsNode, Moved};
+pub use wish::{cancel, drain};

@@ -1,9 +1,7 @@
 //! The doors: run, stream, step; and looking back.
 
 use std::fmt;
-use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 
@@ -16,8 +14,9 @@ use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
-use super::stop::{Stop, after};
+use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
+use super::wish::Ear;
 use super::{
     Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record, schema,
 };
@@ -362,7 +361,7 @@ impl<S: State> Runner<S> {
                 });
             }
         }
-        let status = log.as_ref().and_then(Log::head).map(|head| head.status);
+        let status = log.as_ref().and_then(Log::status);
         let (mut step, mut state) = (0, Arc::new(begins));
         let mut closed: Vec<(usize, u64)> = Vec::new();
         let mut given_up = Vec::new();
@@ -561,6 +560,9 @@ impl<S: State> Runner<S> {
             }
             None => (None, None),
         };
+        let ear = log
+            .as_ref()
+            .map(|log| Ear::new(log.claimed().wishes.clone(), run.clone()));
         let limit = self
             .options
             .concurrency
@@ -616,6 +618,7 @@ impl<S: State> Runner<S> {
                 cancel: self.options.cancel.clone(),
                 // Who listens no more stops the outermost run, which stops what is inside.
                 listener: listener.filter(|_| host.is_none()),
+                ear,
                 call: deadline.map(|time| (after(time), time)),
                 superstep: None,
             },
@@ -645,11 +648,6 @@ fn has_timed_nodes(graph: &GraphView) -> bool {
             || node.policy.retry.is_some()
             || node.inner.as_deref().is_some_and(has_timed_nodes)
     })
-}
-
-/// Whether the runtime has a timer. It does not say so, but panics where it is asked for one.
-fn has_timer() -> bool {
-    catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 pub(super) fn not_found(thread: &ThreadId) -> RunError {

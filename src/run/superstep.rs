@@ -15,7 +15,7 @@ use super::crowd::{Crowd, Drawn, Job};
 use super::execute::{Gave, Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
 use super::pause::{Asks, asked_for};
-use super::stop::{Why, after};
+use super::stop::{Why, after, until};
 use super::{Ended, RunError};
 use crate::engine::{Superstep, Task};
 use crate::event::EventKind;
@@ -23,7 +23,6 @@ use crate::ids::Step;
 use crate::node::{Call, ErrorClass, NodeError, Standing};
 use crate::policy::Attempt;
 use crate::state::State;
-use crate::store::Status;
 
 /// How a task and a reason to stop have met.
 enum Raced<T> {
@@ -203,7 +202,7 @@ impl<S: State> Run<S> {
         loop {
             let grace = async {
                 match stopping {
-                    Some((_, until)) => tokio::time::sleep_until(until).await,
+                    Some((_, end)) => until(end).await,
                     None => std::future::pending().await,
                 }
             };
@@ -395,7 +394,7 @@ impl<S: State> Run<S> {
                 biased;
                 ended = &mut task => return Ok(Raced::Late(ended, why)),
                 request = asked_for(&mut self.requests) => self.serve(request).await?,
-                () = tokio::time::sleep_until(end) => break,
+                () = until(end) => break,
             }
         }
         if catch_unwind(AssertUnwindSafe(|| drop(task))).is_err() {
@@ -409,7 +408,8 @@ impl<S: State> Run<S> {
         self.shared.port.stop.cancel();
         match why {
             Why::Cancelled => after(self.options.grace),
-            Why::Deadline(_) => Instant::now(),
+            // Nobody is told to end where only a boundary is waited for.
+            Why::Drained | Why::Deadline(_) => Instant::now(),
         }
     }
 
@@ -421,6 +421,7 @@ impl<S: State> Run<S> {
     ) -> Result<Progress, RunError> {
         let ended = match why {
             Why::Cancelled => Ended::Cancelled,
+            Why::Drained => Ended::Drained,
             Why::Deadline(after) => Ended::Deadline { after },
         };
         self.ended(ended, failed).await
@@ -432,15 +433,9 @@ impl<S: State> Run<S> {
         ended: Ended,
         failed: Vec<Failed>,
     ) -> Result<Progress, RunError> {
-        let status = match ended {
-            Ended::Finished => Status::Finished,
-            Ended::Cancelled => Status::Cancelled,
-            Ended::Paused { .. } => Status::Paused,
-            Ended::Parked { .. } => Status::Parked,
-            Ended::StepLimit { .. } | Ended::Deadline { .. } => Status::Limited,
-        };
+        let (ended, status, why) = self.heed(ended);
         let closed = self.state_and_step().1;
-        let stopped = stopped(closed + 1, status, None, failed_tasks(&failed));
+        let stopped = stopped(closed + 1, status, why, failed_tasks(&failed));
         let mut seq = None;
         if let Some(log) = &mut self.log {
             seq = Some(log.stopped(None, stopped.clone()).await?);

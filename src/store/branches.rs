@@ -209,7 +209,7 @@ impl Tree {
 /// How a thread stands of which nobody works on what is left.
 pub(crate) fn at_rest(status: Status) -> Status {
     match status {
-        Status::Running => Status::Paused,
+        Status::Running | Status::Drained => Status::Paused,
         other => other,
     }
 }

@@ -21,6 +21,8 @@ pub enum FrameKind {
     Segment,
     /// Where a pruned log begins.
     Start,
+    /// The wish row.
+    Wish,
 }
 
 impl FrameKind {
@@ -55,6 +57,7 @@ impl FrameKind {
             Self::Run => 66,
             Self::Segment => 67,
             Self::Start => 68,
+            Self::Wish => 69,
         }
     }
 
@@ -67,6 +70,7 @@ impl FrameKind {
             66 => Self::Run,
             67 => Self::Segment,
             68 => Self::Start,
+            69 => Self::Wish,
             _ => return None,
         })
     }

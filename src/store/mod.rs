@@ -27,6 +27,7 @@ mod rules;
 mod sled;
 #[cfg(all(feature = "window", unix))]
 mod window;
+mod wish;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
@@ -53,3 +54,4 @@ pub use record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

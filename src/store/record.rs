@@ -207,6 +207,8 @@ pub enum Status {
     Cancelled,
     /// The step budget or the deadline of the call is used up.
     Limited,
+    /// Its process gave it back at a boundary, for another one to go on.
+    Drained,
 }
 
 impl std::fmt::Display for Status {
@@ -219,6 +221,7 @@ impl std::fmt::Display for Status {
             Status::Finished => "finished",
             Status::Cancelled => "cancelled",
             Status::Limited => "limited",
+            Status::Drained => "drained",
         })
     }
 }

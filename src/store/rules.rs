@@ -14,6 +14,7 @@ use super::memory::hex;
 use super::record::{
     BaseRecord, BaseValue, BranchRecord, DiscardedRecord, InnerRecord, OutcomeRef, Record,
 };
+use super::wish::Wish;
 use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 
 /// What to do about a thread that does not hold together.
@@ -128,6 +129,15 @@ impl Rules {
         let known = self.segments.get_or_insert_default();
         if known.insert(id, size).is_some() {
             self.error(Spot::Segment(id), "it is there twice");
+        }
+    }
+
+    /// Looks at the wish that waits.
+    pub(super) fn wish(&mut self, wish: &Wish) {
+        if wish.run != self.head.run {
+            let (run, head) = (&wish.run, &self.head.run);
+            let what = format!("it is for run {run}, the thread is at run {head}");
+            self.warn(Spot::Wish, what);
         }
     }
 

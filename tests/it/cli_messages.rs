@@ -251,6 +251,7 @@ fn every_line_of_every_command_is_json_where_that_is_asked_for() {
         ("replay j", 0),
         ("questions", 0),
         ("answer j yes", 2),
+        ("cancel j", 0),
         ("worker --once", 0),
         ("new agent", 0),
         ("completions bash", 0),

@@ -15,6 +15,8 @@ mod cli_answers;
 mod cli_archive;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_cancel;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
@@ -136,3 +138,5 @@ mod travel;
 #[cfg(feature = "sled")]
 mod travel_replay;
 mod ui;
+#[cfg(feature = "sled")]
+mod wishes;

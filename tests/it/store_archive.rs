@@ -169,6 +169,7 @@ impl<'d> Driver<'d> {
         }
         let count = records.len() as u64;
         let write = Write {
+            fulfils: None,
             thread: self.thread.clone(),
             epoch: self.epoch,
             branch: Branch::new(0),
