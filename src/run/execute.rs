@@ -332,7 +332,8 @@ impl<S: State> Shared<S> {
             .unwrap_or_else(|error| Err(NodeError::transient(error)))
     }
 
-    /// Applies the worker's own rule for failed tasks.
+    /// Applies the worker's own rule for failed tasks. A task that was told to end and fails has not
+    /// failed of itself.
     pub(crate) fn tolerated(
         &self,
         node: u32,
@@ -343,6 +344,9 @@ impl<S: State> Shared<S> {
             Ok(returned) => return Ok(returned.into()),
             Err(error) => error,
         };
+        if self.port.stop.is_cancelled() {
+            return Err(error);
+        }
         let (Some(tolerate), Some(payload)) = (&self.graph.tables().node(node).tolerate, payload)
         else {
             return Err(error);
