@@ -110,6 +110,7 @@ impl<'p> Model<'p> {
         let tasks = std::mem::take(&mut self.frontier);
         let effects: Vec<_> = tasks.iter().map(|task| self.run(task).0).collect();
         merge(&mut self.book, &effects);
+        self.step += 1;
     }
 
     /// Runs the tasks of a superstep, merges what they return in their order, and finds what is

@@ -89,7 +89,6 @@ async fn whole(case: &Case, tape: Tape<'_>, place: Place, seed: u64) -> Result<b
         let mut next = model.clone();
         if abandons {
             next.abandon();
-            world.forget();
         }
         let run = format!("run-{number}");
         let found = lives.input(*value, &run, abandons).await?;
