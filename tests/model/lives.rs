@@ -179,6 +179,7 @@ impl<'c> Lives<'c> {
                 None if begins => start(),
                 None => Command::go_on(),
             };
+            let was_start = begins && answers.is_none();
             let call = self.call(command).await;
             let told = answers.take();
             match call {
@@ -197,7 +198,9 @@ impl<'c> Lives<'c> {
                     begins = false;
                 }
                 // That of the run before, because this one was not accepted yet.
-                Call::Failed(RunError::UnsatisfiedJoin { .. }) if !self.stands_at(id).await => {
+                Call::Failed(RunError::UnsatisfiedJoin { .. })
+                    if !was_start && !self.stands_at(id).await =>
+                {
                     begins = true;
                 }
                 Call::Failed(RunError::UnsatisfiedJoin { join, others, .. }) => {

@@ -24,6 +24,9 @@ pub(crate) enum Went {
     Wrong(String),
 }
 
+/// Longer than any case takes, of which nearly none waits for a real clock.
+const LONG: Duration = Duration::from_secs(60);
+
 /// A checkpoint of the line on which the thread stands, as it should be.
 type Point<'p> = (Closed, Model<'p>);
 
@@ -51,7 +54,7 @@ pub(crate) fn ride(case: &Case) -> Went {
     let seed = u64::from(tape.next());
     let drive = async {
         let whole = whole(case, tape, place, seed);
-        match tokio::time::timeout(Duration::from_secs(300), whole).await {
+        match tokio::time::timeout(LONG, whole).await {
             Ok(went) => went,
             Err(_) => Err("it hangs".to_owned()),
         }
