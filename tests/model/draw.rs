@@ -83,6 +83,8 @@ fn plan(first: &[u32], rows: &[Vec<u32>]) -> Plan {
             0 => Rule::A,
             1 => Rule::B,
             2 | 3 => Rule::Odd(tape.below(2) as u64),
+            // A worker without tasks would lead back for ever: nobody counts its laps.
+            _ if worker && out == 2 => Rule::A,
             _ => Rule::Laps(1 + tape.below(2) as u64),
         };
         let mut ways = match (out, worker) {
