@@ -15,8 +15,35 @@ pub struct Event {
     pub epoch: Epoch,
     /// The record that says so; none for what is live only, and without a store.
     pub seq: Option<Seq>,
+    /// The task that runs the graph in which it happened; none for the outermost graph. Steps,
+    /// nodes and edges of the event are that graph's own; paths of tasks are whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<TaskPath>,
     /// What happened.
     pub kind: EventKind,
+}
+
+impl Event {
+    /// The same, as it happened in the graph that a task runs: paths of tasks are those below it.
+    pub(crate) fn within(mut self, outer: &TaskPath) -> Self {
+        if let Some(task) = self.kind.task_mut() {
+            *task = task.within(outer);
+        }
+        match &mut self.kind {
+            EventKind::SuperstepStarted { tasks, .. } => {
+                tasks.iter_mut().for_each(|task| *task = task.within(outer));
+            }
+            EventKind::Asked { id, .. } | EventKind::Answered { id, .. } => {
+                *id = id.within(outer);
+            }
+            _ => {}
+        }
+        self.within = Some(match self.within {
+            Some(inner) => inner.within(outer),
+            None => outer.clone(),
+        });
+        self
+    }
 }
 
 /// What happened. The variants stand in the order of the data path.
@@ -175,6 +202,22 @@ pub enum EventKind {
         /// Why, where it failed.
         error: Option<ErrorText>,
     },
+}
+
+impl EventKind {
+    /// The task that it is about.
+    fn task_mut(&mut self) -> Option<&mut TaskPath> {
+        match self {
+            EventKind::TaskStarted { task, .. }
+            | EventKind::Token { task, .. }
+            | EventKind::Custom { task, .. }
+            | EventKind::TaskFinished { task, .. }
+            | EventKind::StepFinished { task, .. }
+            | EventKind::TimerSet { task, .. }
+            | EventKind::TaskFailed { task, .. } => Some(task),
+            _ => None,
+        }
+    }
 }
 
 /// A change of one field, as bytes.

@@ -174,5 +174,6 @@ pub struct Readme;
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]
+#[doc = include_str!("../docs/guide/src/subgraphs.md")]
 #[derive(Debug)]
 pub struct Guide;

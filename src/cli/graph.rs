@@ -155,6 +155,7 @@ fn about(node: &NodeView) -> String {
         timeout,
         concurrency,
         blocking,
+        step_limit,
     } = &node.policy;
     if let Some(asks) = &node.asks {
         let (question, answer) = (short_type(asks.question), short_type(asks.answer));
@@ -168,6 +169,9 @@ fn about(node: &NodeView) -> String {
     }
     if let Some(tasks) = concurrency {
         about.push(format!("at most {tasks} at once"));
+    }
+    if let Some(supersteps) = step_limit {
+        about.push(format!("at most {supersteps} supersteps"));
     }
     if *blocking {
         about.push("blocking".to_owned());

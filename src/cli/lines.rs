@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::out::one_line;
-use crate::{ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskPath, ThreadId, Try};
+use crate::{
+    ErrorText, Event, EventKind, NodeName, RunId, TakenEdge, TaskLevel, TaskPath, ThreadId, Try,
+};
 
 /// The version of what `--json` says of runs, in each line of it: docs/events.schema.json.
 pub(super) const SCHEMA: u32 = 1;
@@ -39,6 +41,12 @@ impl Lines {
     /// The lines that an event completes.
     pub(super) fn of(&mut self, event: &Event) -> Vec<String> {
         let line = match &event.kind {
+            // What a subgraph decides is told by its tasks.
+            EventKind::Started { .. } | EventKind::Resumed { .. } | EventKind::Committed { .. }
+                if event.within.is_some() =>
+            {
+                return Vec::new();
+            }
             EventKind::Started {
                 thread, run, next, ..
             } => format!("{}\n   0  start  → {}", whose(thread, run), names(next)),
@@ -79,6 +87,11 @@ impl Lines {
                 }
                 if let Some(ErrorText { class, message }) = tolerated {
                     line.push_str(&format!("  failed, tolerated ({class}): {message}"));
+                }
+                if event.within.is_some() {
+                    let exit = exit.as_ref().map(|exit| format!("  {exit}"));
+                    line.push_str(&exit.unwrap_or_default());
+                    return self.rest().chain([line]).collect();
                 }
                 let before = self.waiting.replace(Waiting {
                     step: task.levels()[0].step.get(),
@@ -146,11 +159,12 @@ fn whose(thread: &ThreadId, run: &RunId) -> String {
 
 fn at(task: &TaskPath) -> String {
     let step = task.levels()[0].step;
-    let name = match task.task().index {
-        0 => task.task().node.to_string(),
-        index => format!("{}[{index}]", task.task().node),
+    let name = |level: &TaskLevel| match level.index {
+        0 => level.node.to_string(),
+        index => format!("{}[{index}]", level.node),
     };
-    format!("{step:>4}  {name}")
+    let names: Vec<_> = task.levels().iter().map(name).collect();
+    format!("{step:>4}  {}", names.join("/"))
 }
 
 /// What a commit leads to, with the exits that led there.
@@ -208,7 +222,7 @@ pub(super) fn event_json(event: &Event) -> Value {
         let task = path.task();
         json!({
             "path": path.to_string(),
-            "step": path.levels()[0].step.get(),
+            "step": task.step.get(),
             "node": task.node.as_str(),
             "index": task.index,
         })
@@ -381,6 +395,9 @@ pub(super) fn event_json(event: &Event) -> Value {
     fields["type"] = json!(name);
     fields["epoch"] = json!(event.epoch.get());
     fields["seq"] = json!(event.seq.map(crate::Seq::get));
+    if let Some(outer) = &event.within {
+        fields["within"] = json!(outer.to_string());
+    }
     fields
 }
 
@@ -518,6 +535,7 @@ mod tests {
         while let Some(this) = kind {
             kind = after(&this);
             let value = event_json(&Event {
+                within: None,
                 epoch: Epoch::new(1),
                 seq: Some(Seq::new(4)),
                 kind: this,

@@ -89,6 +89,10 @@ impl LiveView {
 
     /// Takes in what happened.
     pub(super) fn hear(&mut self, event: &Event, now: Instant) {
+        // What a subgraph does is one task of this graph.
+        if event.within.is_some() {
+            return;
+        }
         match &event.kind {
             EventKind::SuperstepStarted { step, tasks } => {
                 self.step = step.get();
@@ -358,6 +362,7 @@ mod tests {
 
     fn hear(view: &mut LiveView, now: Instant, kind: EventKind) {
         let event = Event {
+            within: None,
             epoch: Epoch::new(1),
             seq: None,
             kind,

@@ -35,7 +35,7 @@ impl Telling {
             for line in self.lines.of(event) {
                 shell.out.say(line);
             }
-            if let EventKind::Ended { status, step, .. } = &event.kind {
+            if let (EventKind::Ended { status, step, .. }, None) = (&event.kind, &event.within) {
                 self.rest(shell);
                 shell.out.say(format!("{step:>4}  {status}"));
             }

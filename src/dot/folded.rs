@@ -28,7 +28,7 @@ impl Folded {
     /// The stacks of these events.
     pub fn new<'e>(view: &GraphView, events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut stacks = BTreeMap::new();
-        for event in events {
+        for event in events.into_iter().filter(|event| event.within.is_none()) {
             let (EventKind::TaskFinished { task, tries, .. }
             | EventKind::TaskFailed { task, tries, .. }) = &event.kind
             else {

@@ -126,7 +126,7 @@ impl Overlay {
             partial: false,
             unknown: Vec::new(),
         };
-        for event in events {
+        for event in events.into_iter().filter(|event| event.within.is_none()) {
             overlay.add(view, &event.kind);
         }
         overlay

@@ -95,7 +95,7 @@ impl<'g> Timeline<'g> {
         let overlay = Overlay::new(view, events.iter().copied());
         let mut calls = Vec::new();
         let mut open = None;
-        for event in &events {
+        for event in events.iter().filter(|event| event.within.is_none()) {
             add(&mut calls, &mut open, &event.kind);
         }
         calls.extend(open);

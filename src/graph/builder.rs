@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::check;
-use super::compiled::{Choose, Entry, Graph, Out, Tolerate};
+use super::compiled::{Choose, Entry, Graph, Inside, Out, Tolerate};
 use super::error::{BuildError, Problem};
 use super::join::Draft;
 use super::target::{At, Dest, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
@@ -202,6 +202,22 @@ impl<S: State> Builder<S> {
         check::compile(self)
     }
 
+    /// Adds a node that runs a graph.
+    pub(crate) fn add_inner<R: IntoOutput<S>>(
+        &mut self,
+        name: &str,
+        body: Arc<dyn Body<S>>,
+        payload: Option<PayloadCodec>,
+        inner: Inside,
+    ) -> At {
+        let at = self.add::<R>(name, body, payload);
+        if let Some(entry) = self.entry(at) {
+            entry.kind = NodeKind::Subgraph;
+            entry.inner = Some(inner);
+        }
+        at
+    }
+
     fn add<R: IntoOutput<S>>(
         &mut self,
         name: &str,
@@ -231,6 +247,7 @@ impl<S: State> Builder<S> {
             body,
             payload,
             asks,
+            inner: None,
             exits,
             policy: Policy::default(),
             tolerate: None,

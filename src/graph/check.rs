@@ -117,6 +117,11 @@ fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
     if node.policy.concurrency == Some(0) {
         policy("a concurrency of 0 never runs anything");
     }
+    match (node.policy.step_limit, &node.inner) {
+        (Some(_), None) => policy("a limit of supersteps is for a node that runs a graph"),
+        (Some(0), _) => policy("a limit of 0 supersteps never runs anything"),
+        _ => {}
+    }
     if let Some(retry) = &node.policy.retry {
         if retry.max_attempts == 0 {
             policy("0 attempts never run anything");
@@ -145,7 +150,10 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         policy: node.policy.clone(),
         reads: node.reads.clone(),
         writes: node.writes.clone(),
-        inner: None,
+        inner: node
+            .inner
+            .as_ref()
+            .map(|inner| Box::new(inner.view.clone())),
     }
 }
 
@@ -306,6 +314,9 @@ fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
             .payload
             .map(|payload| (payload.shape)())
             .unwrap_or_default());
+        if let Some(inner) = &entry.inner {
+            add(&format!("{:032x}", u128::from_be_bytes(inner.fingerprint)));
+        }
         if let Some(asks) = &node.asks {
             add("asks");
             add(&asks.shape);

@@ -8,7 +8,7 @@ use super::builder::Builder;
 use super::join::Join;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
-use crate::ids::NodeName;
+use crate::ids::{NodeName, TaskLevel};
 use crate::node::{AskCodec, Body, NodeError, Payload, PayloadCodec, Policy};
 use crate::state::State;
 
@@ -69,6 +69,27 @@ pub(crate) type Choose<S> = Arc<dyn Fn(&S) -> Result<usize, NodeError> + Send + 
 pub(crate) type Tolerate<S> =
     Arc<dyn Fn(&Payload, &NodeError) -> Option<<S as State>::Update> + Send + Sync>;
 
+/// Finds what the node at a path may ask.
+type AsksAt = dyn Fn(&[TaskLevel]) -> Option<AskCodec> + Send + Sync;
+
+/// A graph inside of a node, without its state type.
+pub(crate) struct Inside {
+    pub(crate) view: GraphView,
+    pub(crate) fingerprint: [u8; 16],
+    /// What a node may ask, by its name; of a node inside of a node inside, by both names, and so on.
+    asks: Box<AsksAt>,
+}
+
+impl Inside {
+    pub(crate) fn of<I: State>(graph: Graph<I>) -> Self {
+        Self {
+            view: graph.view().clone(),
+            fingerprint: graph.fingerprint(),
+            asks: Box::new(move |path| graph.tables().asks(path)),
+        }
+    }
+}
+
 /// How a node is left; targets are places in [`Compiled::targets`].
 pub(crate) enum Out<S> {
     Edge(u32),
@@ -88,6 +109,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) payload: Option<PayloadCodec>,
     /// What it may ask.
     pub(crate) asks: Option<AskCodec>,
+    /// The graph that it runs.
+    pub(crate) inner: Option<Inside>,
     pub(crate) exits: Vec<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) tolerate: Option<Tolerate<S>>,
@@ -108,6 +131,18 @@ impl<S: State> Entry<S> {
             None => &[],
         };
         out.iter().copied().chain(self.empty).collect()
+    }
+}
+
+impl<S: State> Compiled<S> {
+    /// What the node at the end of a path may ask.
+    pub(crate) fn asks(&self, path: &[TaskLevel]) -> Option<AskCodec> {
+        let (first, rest) = path.split_first()?;
+        let entry = self.node(*self.by_name.get(&first.node)?);
+        match &entry.inner {
+            Some(inner) if !rest.is_empty() => (inner.asks)(rest),
+            _ => entry.asks,
+        }
     }
 }
 

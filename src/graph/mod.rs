@@ -15,7 +15,7 @@ mod view;
 
 pub use builder::{Builder, Wiring};
 pub use compiled::Graph;
-pub(crate) use compiled::{Compiled, Out};
+pub(crate) use compiled::{Compiled, Inside, Out};
 
 pub use declared::Fields;
 pub use error::{BuildError, Problem};

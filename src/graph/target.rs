@@ -35,7 +35,7 @@ pub struct At {
 }
 
 impl<S, E> NodeRef<S, E> {
-    pub(super) fn new(at: At) -> Self {
+    pub(crate) fn new(at: At) -> Self {
         Self {
             at,
             types: PhantomData,
@@ -44,7 +44,7 @@ impl<S, E> NodeRef<S, E> {
 }
 
 impl<S, P, E> WorkerRef<S, P, E> {
-    pub(super) fn new(at: At) -> Self {
+    pub(crate) fn new(at: At) -> Self {
         Self {
             at,
             types: PhantomData,

@@ -31,6 +31,33 @@ impl TaskPath {
         Self(vec![TaskLevel { step, node, index }])
     }
 
+    /// This path on the levels below another task: that of a task in the graph which the other runs.
+    #[must_use]
+    pub fn within(&self, outer: &TaskPath) -> Self {
+        Self(outer.0.iter().chain(&self.0).cloned().collect())
+    }
+
+    /// The task whose graph this one belongs to; none for a task of the outermost graph.
+    pub fn outer(&self) -> Option<Self> {
+        match self.0.as_slice() {
+            [] | [_] => None,
+            [outer @ .., _] => Some(Self(outer.to_vec())),
+        }
+    }
+
+    /// The same path as the graph that another task runs sees it; none where it does not lie below.
+    pub(crate) fn below(&self, outer: &TaskPath) -> Option<Self> {
+        match self.0.strip_prefix(outer.0.as_slice()) {
+            None | Some([]) => None,
+            Some(rest) => Some(Self(rest.to_vec())),
+        }
+    }
+
+    /// The outermost level.
+    pub(crate) fn first(&self) -> &TaskLevel {
+        self.0.first().expect("a task path has at least one level")
+    }
+
     /// The levels, outermost first; at least one.
     pub fn levels(&self) -> &[TaskLevel] {
         &self.0
@@ -119,6 +146,12 @@ impl QuestionId {
     pub fn new(task: TaskPath, key: impl Into<String>) -> Self {
         let key = key.into();
         Self { task, key }
+    }
+
+    /// The same question on the levels below another task.
+    #[must_use]
+    pub fn within(&self, outer: &TaskPath) -> Self {
+        Self::new(self.task.within(outer), self.key.clone())
     }
 
     /// The task.

@@ -62,6 +62,8 @@ pub(crate) enum Returned<U> {
     Asked(Vec<Asked>),
     /// It waits for a time to come, in milliseconds since 1970, and was let go.
     Parked(u64),
+    /// The graph that it runs did not come to its end; what the driver knows of that.
+    Held(Box<dyn Any + Send>),
 }
 
 /// What a call of a body gives.

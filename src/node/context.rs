@@ -1,5 +1,6 @@
 //! What a node knows of the run it is in.
 
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -26,12 +27,14 @@ pub struct Context {
 }
 
 /// What the driver lends to the contexts of its tasks.
-pub(crate) trait Port: Send + Sync {
+pub(crate) trait Port: Any + Send + Sync {
     fn thread(&self) -> &ThreadId;
     fn run(&self) -> &RunId;
     fn branch(&self) -> Branch;
     fn epoch(&self) -> Epoch;
     fn name(&self, node: u32) -> &NodeName;
+    /// The task that runs this graph; none for the outermost one.
+    fn within(&self) -> Option<&TaskPath>;
     fn emit(&self, event: Event) -> BoxFuture<'_, ()>;
     fn listening(&self) -> bool;
     /// The answer to a question that a task has asked.
@@ -140,9 +143,18 @@ impl Context {
         self.remaining
     }
 
-    /// The task's path.
+    /// The task's path, from the outermost graph in.
     pub fn task(&self) -> TaskPath {
-        TaskPath::new(self.step, self.node().clone(), self.index)
+        let task = TaskPath::new(self.step, self.node().clone(), self.index);
+        match self.port.within() {
+            Some(outer) => task.within(outer),
+            None => task,
+        }
+    }
+
+    /// What the driver has lent, for the driver itself.
+    pub(crate) fn port(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.port) as Arc<dyn Any + Send + Sync>
     }
 
     /// A key for one outside effect of this task: the same over retries, resumes and machines,
@@ -320,6 +332,7 @@ impl Context {
         let event = Event {
             epoch: self.port.epoch(),
             seq: None,
+            within: self.port.within().cloned(),
             kind,
         };
         self.port.emit(event).await;
@@ -357,6 +370,9 @@ impl Port for Detached {
     }
     fn name(&self, _: u32) -> &NodeName {
         &self.node
+    }
+    fn within(&self) -> Option<&TaskPath> {
+        None
     }
     fn emit(&self, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -10,6 +10,7 @@ use super::{ErrorClass, NodeError};
 /// - `timeout`: none
 /// - `concurrency`: as many as the run allows
 /// - `blocking`: no
+/// - `step_limit`: what remains of the call's supersteps when the node is entered
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Policy {
     /// Tries again after a failure.
@@ -20,6 +21,8 @@ pub struct Policy {
     pub concurrency: Option<usize>,
     /// Whether the body blocks its thread; it then runs on a thread of its own.
     pub blocking: bool,
+    /// For a node that runs a graph: how many supersteps that graph may execute in one call.
+    pub step_limit: Option<u64>,
 }
 
 impl Policy {
@@ -41,6 +44,14 @@ impl Policy {
     #[must_use]
     pub fn concurrency(mut self, tasks: usize) -> Self {
         self.concurrency = Some(tasks);
+        self
+    }
+
+    /// Sets how many supersteps the graph that the node runs may execute in one call. It never gets
+    /// more than what remains of the call's own limit when it is entered.
+    #[must_use]
+    pub fn step_limit(mut self, supersteps: u64) -> Self {
+        self.step_limit = Some(supersteps);
         self
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::command::Answers as Given;
+use super::inner::InnerLogs;
 use crate::ids::{Branch, QuestionId, Seq, TaskPath, ThreadId};
 use crate::node::Ask;
 use crate::state::{Codec, CodecError};
@@ -56,11 +57,36 @@ pub(crate) struct Asking {
     pub(crate) answer: Option<Arc<[u8]>>,
     /// Whether its time is over, and it has no answer.
     pub(crate) expired: bool,
+    /// Where it stands, if a task inside of a subgraph asks.
+    pub(crate) inside: Option<Inside>,
+}
+
+/// Where a question of a task inside of a subgraph stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Inside {
+    /// The task that runs the subgraph: it names the log.
+    pub(crate) log: TaskPath,
+    /// The question's record in that log; 0 without a store.
+    pub(crate) seq: u64,
 }
 
 impl Asking {
     fn waits(&self) -> bool {
         self.answer.is_none() && !self.expired
+    }
+
+    /// Makes it a question inside of the graph that a task runs: its id becomes whole, and `place`
+    /// says where its record stands in the thread's log.
+    pub(crate) fn enclose(&mut self, task: &TaskPath, place: impl Fn(Seq) -> Option<Seq>) {
+        if self.inside.is_some() {
+            return;
+        }
+        self.open.id = self.open.id.within(task);
+        self.inside = Some(Inside {
+            log: task.clone(),
+            seq: self.open.seq.map_or(0, Seq::get),
+        });
+        self.open.seq = self.open.seq.and_then(place);
     }
 }
 
@@ -73,11 +99,32 @@ impl Questions {
         self.0.is_empty()
     }
 
-    /// Whether the task at a place waits for an answer.
+    /// Whether the task at a place waits for an answer. One that runs a graph does not wait any more
+    /// when one of the tasks inside has all its answers.
     pub(crate) fn waits(&self, place: usize) -> bool {
+        let of_place = || self.0.iter().filter(move |asking| asking.place == place);
+        if of_place().any(|asking| asking.inside.is_none() && asking.waits()) {
+            return true;
+        }
+        let mut inside = of_place()
+            .filter(|asking| asking.inside.is_some())
+            .peekable();
+        let waits = |asking: &Asking| {
+            let of_task = of_place().filter(|other| other.open.id.task() == asking.open.id.task());
+            of_task.into_iter().any(Asking::waits)
+        };
+        inside.peek().is_some() && inside.all(waits)
+    }
+
+    /// Forgets what tasks inside of the graph that the one at a place runs have asked.
+    pub(crate) fn forget_inside(&mut self, place: usize) {
         self.0
-            .iter()
-            .any(|asking| asking.place == place && asking.waits())
+            .retain(|asking| asking.place != place || asking.inside.is_none());
+    }
+
+    /// What waits for an answer, whole.
+    pub(crate) fn waiting(&self) -> Vec<Asking> {
+        self.unanswered().cloned().collect()
     }
 
     fn unanswered(&self) -> impl Iterator<Item = &Asking> {
@@ -102,23 +149,73 @@ impl Questions {
 
 /// Questions and answers as they are read from a log, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(Vec<(QuestionId, u64, QuestionRecord, Option<AnswerRecord>)>);
+pub(crate) struct Asked {
+    all: Vec<AskedOne>,
+    /// The logs of subgraphs, which say which of their questions are still open.
+    inner: InnerLogs,
+}
+
+#[derive(Debug)]
+struct AskedOne {
+    id: QuestionId,
+    /// The subgraph in whose log it stands; none for the thread's own.
+    log: Option<TaskPath>,
+    /// Its place in that log.
+    seq: u64,
+    question: QuestionRecord,
+    answer: Option<AnswerRecord>,
+}
+
+impl OpenQuestion {
+    /// The question of a record.
+    pub(crate) fn of(id: QuestionId, seq: u64, question: &QuestionRecord) -> Self {
+        Self {
+            id,
+            type_name: question.type_name.clone(),
+            question: question.value.clone(),
+            answer_shape: question.answer.clone(),
+            expires_ms: question.expires_ms,
+            seq: Some(Seq::new(seq)),
+        }
+    }
+}
 
 impl Asked {
     /// Takes a record; those of other kinds are nothing to it.
     pub(crate) fn push(&mut self, seq: u64, record: &Record) {
         match record {
+            // What cannot be read is found where the thread is loaded.
+            Record::Inner(inner) => {
+                if let Ok((path, stored)) = inner.open() {
+                    self.inner.push(&path, Seq::new(seq), &stored);
+                    self.add(Some(&path), stored.seq.get(), &stored.record);
+                }
+            }
+            record => self.add(None, seq, record),
+        }
+    }
+
+    fn add(&mut self, log: Option<&TaskPath>, seq: u64, record: &Record) {
+        match record {
             Record::Question(question) => {
                 // A path that cannot be read names no task of this program.
                 if let Ok(task) = question.task.parse::<TaskPath>() {
                     let id = QuestionId::new(task, question.key.clone());
-                    self.0.push((id, seq, question.clone(), None));
+                    self.all.push(AskedOne {
+                        id: log.map_or(id.clone(), |log| id.within(log)),
+                        log: log.cloned(),
+                        seq,
+                        question: question.clone(),
+                        answer: None,
+                    });
                 }
             }
             Record::Answer(given) => {
-                let asked = self.0.iter_mut().find(|(_, at, ..)| *at == given.question);
-                if let Some((.., answer)) = asked {
-                    *answer = Some(given.clone());
+                let is_it =
+                    |one: &&mut AskedOne| one.log.as_ref() == log && one.seq == given.question;
+                // The same numbers come again on another branch: the newest is meant.
+                if let Some(one) = self.all.iter_mut().rev().find(is_it) {
+                    one.answer = Some(given.clone());
                 }
             }
             _ => {}
@@ -127,37 +224,30 @@ impl Asked {
 
     /// The questions of the tasks that have a place.
     pub(crate) fn questions(self, place: impl Fn(&TaskPath) -> Option<usize>) -> Questions {
-        let asking = self
-            .0
-            .into_iter()
-            .filter_map(|(id, seq, question, answer)| {
-                Some(Asking {
-                    place: place(id.task())?,
-                    open: opened(id, seq, &question),
-                    default: question.default,
-                    answer: answer.map(|answer| answer.value.into()),
-                    expired: false,
-                })
-            });
+        let own = self.all.into_iter().filter(|one| one.log.is_none());
+        let asking = own.filter_map(|one| {
+            Some(Asking {
+                place: place(one.id.task())?,
+                open: OpenQuestion::of(one.id, one.seq, &one.question),
+                default: one.question.default,
+                answer: one.answer.map(|answer| answer.value.into()),
+                expired: false,
+                inside: None,
+            })
+        });
         Questions(asking.collect())
     }
 
-    /// What is not answered.
-    pub(crate) fn open(&self) -> Vec<OpenQuestion> {
-        let unanswered = self.0.iter().filter(|(.., answer)| answer.is_none());
-        let open = unanswered.map(|(id, seq, question, _)| opened(id.clone(), *seq, question));
-        open.collect()
-    }
-}
-
-fn opened(id: QuestionId, seq: u64, question: &QuestionRecord) -> OpenQuestion {
-    OpenQuestion {
-        id,
-        type_name: question.type_name.clone(),
-        question: question.value.clone(),
-        answer_shape: question.answer.clone(),
-        expires_ms: question.expires_ms,
-        seq: Some(Seq::new(seq)),
+    /// What is not answered, in the superstep that is open.
+    pub(crate) fn open(&self, step: u64) -> Vec<OpenQuestion> {
+        let own = self.all.iter().filter(|one| one.log.is_none());
+        let own = own.filter(|one| one.answer.is_none());
+        let own = own.map(|one| OpenQuestion::of(one.id.clone(), one.seq, &one.question));
+        let inside = self.inner.questions(step).into_iter();
+        let inside = inside.map(|(id, asked)| OpenQuestion::of(id, asked.at.get(), &asked.record));
+        let mut open: Vec<_> = own.chain(inside).collect();
+        open.sort_by_key(|question| question.seq);
+        open
     }
 }
 
@@ -178,8 +268,8 @@ pub(crate) async fn answered(
     for given in answers.given {
         let id = given.id.as_ref().filter(|id| open.find(id).is_none());
         let before = id.and_then(|id| {
-            let asked = log.0.iter().rfind(|(known, ..)| known == id)?;
-            asked.3.as_ref().map(|answer| (id, &answer.value))
+            let asked = log.all.iter().rfind(|one| one.id == *id)?;
+            asked.answer.as_ref().map(|answer| (id, &answer.value))
         });
         match (before, &given.answer) {
             (None, _) => fresh.push(given),
@@ -214,7 +304,7 @@ pub(crate) async fn read(
         end = Some((last.branch, last.seq));
         for stored in page {
             branches.see(&stored);
-            if let Record::Question(_) | Record::Answer(_) = &*stored.record {
+            if let Record::Question(_) | Record::Answer(_) | Record::Inner(_) = &*stored.record {
                 found.push(stored);
             }
         }

@@ -23,6 +23,8 @@ const WHOLE_BYTES: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     fields: Vec<Sealed>,
+    /// Whether there are none: a base holds every value itself.
+    whole: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -42,6 +44,18 @@ pub(crate) fn in_pieces(sealed: &[SegmentRef]) -> bool {
 pub(crate) type NewSegment = ([u8; 16], Vec<u8>);
 
 impl Segments {
+    /// None at all: every base holds every value itself.
+    pub(crate) fn whole() -> Self {
+        Self {
+            whole: true,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn are_whole(&self) -> bool {
+        self.whole
+    }
+
     /// Takes over what the newest base says.
     pub(crate) fn load<S: State>(base: &[BaseField]) -> Self {
         let sealed = |field: &&'static dyn AnyField<S>| {
@@ -62,6 +76,7 @@ impl Segments {
         };
         Self {
             fields: S::fields().iter().map(sealed).collect(),
+            whole: false,
         }
     }
 
@@ -81,9 +96,11 @@ impl Segments {
         self.fields.resize(S::fields().len(), Sealed::default());
         let mut fresh = Vec::new();
         let mut fields = Vec::with_capacity(S::fields().len());
+        let whole = self.whole;
         for (field, sealed) in S::fields().iter().zip(&mut self.fields) {
             let fault = |why| (field.name().to_owned(), why);
             let value = match field.reducer().layout {
+                _ if whole => BaseValue::Whole(field.encode_value(state).map_err(fault)?),
                 Layout::Whole => {
                     let bytes = field.encode_value(state).map_err(fault)?;
                     if bytes.len() <= WHOLE_BYTES {

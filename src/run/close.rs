@@ -186,6 +186,8 @@ impl<S: State> Run<S> {
         self.questions = Questions::default();
         self.parked.clear();
         self.shared.port.recall.clear();
+        let port = &self.shared.port;
+        port.inners.forget(port.within.as_ref(), Step::new(step));
         if !self.shared.timed {
             self.stage = Stage::At(position);
             return Ok(self.progress(step, status));

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::inner::InnerLogs;
 use crate::ids::{Seq, ThreadId};
 use crate::store::{CheckpointStore, Head, Record, Status, StoreError};
 
@@ -71,7 +72,7 @@ pub async fn agenda(store: &dyn CheckpointStore, now: SystemTime) -> Result<Agen
                 Status::Running => Some(WhyDue::LeftBehind),
                 Status::Paused | Status::Parked => {
                     let open = Open::read(store, &thread, &head).await?;
-                    let (why, next_ms) = open.due(now_ms);
+                    let (why, next_ms) = open.due(head.step + 1, now_ms);
                     let next = next_ms.map(|ms| UNIX_EPOCH + Duration::from_millis(ms));
                     agenda.next = [agenda.next, next].into_iter().flatten().min();
                     why
@@ -89,7 +90,10 @@ pub async fn agenda(store: &dyn CheckpointStore, now: SystemTime) -> Result<Agen
 
 /// What the tasks of an open superstep wait for, by task path.
 #[derive(Debug, Default)]
-struct Open(HashMap<String, Task>);
+struct Open {
+    tasks: HashMap<String, Task>,
+    inner: InnerLogs,
+}
 
 #[derive(Debug, Default)]
 struct Task {
@@ -121,25 +125,31 @@ impl Open {
 
     fn add(&mut self, seq: Seq, record: &Record) {
         match record {
+            // What cannot be read is found where the thread is loaded.
+            Record::Inner(inner) => {
+                if let Ok((path, stored)) = inner.open() {
+                    self.inner.push(&path, seq, &stored);
+                }
+            }
             Record::Question(question) => {
-                let task = self.0.entry(question.task.clone()).or_default();
+                let task = self.tasks.entry(question.task.clone()).or_default();
                 task.questions.push((seq, question.expires_ms, false));
             }
             Record::Answer(answer) => {
-                let questions = self.0.values_mut().flat_map(|task| &mut task.questions);
+                let questions = self.tasks.values_mut().flat_map(|task| &mut task.questions);
                 for (at, _, answered) in questions {
                     *answered |= at.get() == answer.question;
                 }
             }
             Record::Timer(timer) => {
-                let task = self.0.entry(timer.task.clone()).or_default();
+                let task = self.tasks.entry(timer.task.clone()).or_default();
                 task.until_ms = task.until_ms.max(Some(timer.due_ms));
             }
             Record::Outcome(outcome) => {
                 if let Ok(node) = crate::ids::NodeName::new(&outcome.node) {
                     let step = crate::ids::Step::new(outcome.step);
                     let path = crate::ids::TaskPath::new(step, node, outcome.index);
-                    self.0.remove(&path.to_string());
+                    self.tasks.remove(&path.to_string());
                 }
             }
             _ => {}
@@ -147,7 +157,7 @@ impl Open {
     }
 
     /// Why one of the tasks can go on now, and when the next one can.
-    fn due(&self, now_ms: u64) -> (Option<WhyDue>, Option<u64>) {
+    fn due(&self, step: u64, now_ms: u64) -> (Option<WhyDue>, Option<u64>) {
         let mut why = None;
         let mut next: Option<u64> = None;
         let mut at = |reason: WhyDue, moment: Option<u64>| match moment {
@@ -156,7 +166,7 @@ impl Open {
             }
             _ => why = why.or(Some(reason)),
         };
-        for task in self.0.values() {
+        for task in self.tasks.values() {
             let mut unanswered = task
                 .questions
                 .iter()
@@ -172,6 +182,15 @@ impl Open {
                 at(WhyDue::Woken, task.until_ms);
             } else {
                 at(WhyDue::Answered, None);
+            }
+        }
+        for task in self.inner.open(step) {
+            let answered = task.questions.iter().all(|asked| asked.answered);
+            match (task.due_ms(), answered, task.until_ms) {
+                (Some(due), false, _) => at(WhyDue::Expired, Some(due)),
+                (Some(due), true, Some(_)) => at(WhyDue::Woken, Some(due)),
+                (Some(_), true, None) => at(WhyDue::Answered, None),
+                (None, ..) => {}
             }
         }
         (why, next)

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::Instrument;
 
+use super::inner::Held;
 use super::port::RunPort;
 use super::{RunOptions, recall};
 use crate::engine::{Ended, Outcome};
@@ -29,7 +30,7 @@ pub(crate) type Layers = Arc<[Option<Arc<[Arc<dyn Layer>]>>]>;
 
 /// Puts together the layers of each node. A limit of a node holds for all runs that share this.
 pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers {
-    let one = |policy: &Policy| {
+    let one = |policy: &Policy, is_graph: bool| {
         let mut layers: Vec<Arc<dyn Layer>> = options.layers.clone();
         if let Some(tasks) = policy.concurrency {
             layers.push(Arc::new(Limit::new(tasks)));
@@ -38,13 +39,13 @@ pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers
             layers.push(Arc::new(Timeout(time)));
         }
         let plain = layers.is_empty() && policy.retry.is_none() && !policy.blocking;
-        (!plain).then(|| layers.into())
+        (!plain || is_graph).then(|| layers.into())
     };
     graph
         .tables()
         .nodes
         .iter()
-        .map(|node| one(&node.policy))
+        .map(|node| one(&node.policy, node.inner.is_some()))
         .collect()
 }
 
@@ -97,6 +98,8 @@ pub(crate) enum Gave<U> {
     Asked(Vec<Asked>),
     /// Until when it waits, in milliseconds since 1970.
     Parked(u64),
+    /// Why the graph that it runs did not come to its end.
+    Held(Held),
 }
 
 /// A body that was polled once.
@@ -117,6 +120,7 @@ impl<U> From<Returned<U>> for Gave<U> {
             }),
             Returned::Asked(asked) => Gave::Asked(asked),
             Returned::Parked(due_ms) => Gave::Parked(due_ms),
+            Returned::Held(held) => Gave::Held(held.downcast().map_or(Held::Stopped, |held| *held)),
         }
     }
 }
@@ -223,10 +227,11 @@ impl<S: State> Shared<S> {
         let entry = self.graph.tables().node(node);
         let layers = self.layers[node as usize].clone().unwrap_or_default();
         let layers: Arc<[Arc<dyn Layer>]> = match &self.limit {
-            Some(limit) => std::iter::once(Arc::clone(limit))
+            // What runs is counted inside; to count it here as well would leave no room for it.
+            Some(limit) if entry.inner.is_none() => std::iter::once(Arc::clone(limit))
                 .chain(layers.iter().cloned())
                 .collect(),
-            None => layers,
+            _ => layers,
         };
         let job = (node, index, payload.as_ref());
         let once = |attempt| {
@@ -251,7 +256,10 @@ impl<S: State> Shared<S> {
         begun: &AtomicBool,
     ) -> Result<Returned<S::Update>, NodeError> {
         let path = self.path(scene.step, node, index);
-        let at = scene.standing(node, index, attempt);
+        let mut at = scene.standing(node, index, attempt);
+        if let Some(supersteps) = self.graph.tables().node(node).policy.step_limit {
+            at.remaining = at.remaining.min(supersteps);
+        }
         let span = tracing::debug_span!(parent: &scene.span, "task", task = %path, attempt);
         let slot = Mutex::new(None);
         let started = path.clone();

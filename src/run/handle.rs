@@ -16,7 +16,7 @@ use super::recall::Request;
 use super::stop::{Stop, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
-use crate::ids::{RunId, Step, ThreadId};
+use crate::ids::{RunId, Step, TaskPath, ThreadId};
 use crate::state::{Snapshot, State};
 
 /// One run of a thread, held by its caller. It runs only while one of its methods does; dropped,
@@ -43,6 +43,10 @@ pub struct Run<S: State> {
     pub(super) pauses: bool,
     pub(super) executed: u64,
     pub(super) limit: u64,
+    /// The limit of a graph inside that has used up its supersteps, and the task that runs it.
+    pub(super) used_up: Option<(u64, TaskPath)>,
+    /// The same task, where the call ends for that.
+    pub(super) limited: Option<TaskPath>,
     /// For a run that had ended before: the checkpoint of its end.
     pub(super) ended_at: Option<crate::ids::Seq>,
 }
@@ -189,6 +193,7 @@ impl<S: State> Run<S> {
         {
             return ended;
         }
+        self.limited = None;
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
@@ -220,6 +225,7 @@ impl<S: State> Run<S> {
                 .ended_at
                 .or_else(|| self.log.as_ref().and_then(Log::seq)),
             questions: self.questions.open(),
+            limited: self.limited.clone(),
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) questions: Questions,
     /// The steps and timers of the open superstep.
     pub(crate) memory: Memory,
+    /// The records of the subgraphs of the open superstep, with their places.
+    pub(crate) inner: Vec<(Seq, Arc<Record>)>,
 }
 
 /// What tasks of the open superstep have noted of themselves, by place in the frontier.
@@ -120,6 +122,7 @@ pub(crate) async fn load<S: State>(
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
     let mut asked = Asked::default();
     let mut noted: Vec<Arc<Record>> = Vec::new();
+    let mut inner = Vec::new();
     loop {
         let page = store.records(thread, from, PAGE).await?;
         for stored in &page {
@@ -164,6 +167,7 @@ pub(crate) async fn load<S: State>(
                     waits = (*seq == at).then(|| Arc::clone(record));
                 }
                 Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
+                Record::Inner(_) if *seq > at => inner.push((*seq, Arc::clone(record))),
                 Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
@@ -252,6 +256,7 @@ pub(crate) async fn load<S: State>(
         takeovers,
         questions,
         memory,
+        inner,
     })
 }
 

@@ -16,9 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    AnswerRecord, BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head,
-    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
-    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Write,
+    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
+    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
+    StoreError, StoredBase, StoredChange, Take, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -76,6 +76,17 @@ impl<S: State> Log<S> {
         })
     }
 
+    /// The store that it is written to.
+    pub(crate) fn store(&self) -> Arc<dyn CheckpointStore> {
+        Arc::clone(&self.store)
+    }
+
+    /// Has bases hold all values themselves: for a log that lies in another one.
+    pub(crate) fn whole(mut self) -> Self {
+        self.segments = Segments::whole();
+        self
+    }
+
     pub(crate) fn claimed(&self) -> &Claim {
         &self.claim
     }
@@ -115,7 +126,9 @@ impl<S: State> Log<S> {
                 "the thread was written with another version of its graph"
             );
         }
-        self.segments = std::mem::take(&mut loaded.segments);
+        if !self.segments.are_whole() {
+            self.segments = std::mem::take(&mut loaded.segments);
+        }
         self.since_base = loaded.since_base;
         self.fresh = loaded.fresh;
         Ok(Some(loaded))
@@ -313,13 +326,12 @@ impl<S: State> Log<S> {
     }
 
     /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
-    pub(crate) async fn answers(&mut self, answers: Vec<AnswerRecord>) -> Result<Seq, StoreError> {
+    pub(crate) async fn answers(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
         let first = self.next;
         let status = self
             .head
             .as_ref()
             .map_or(Status::Paused, |head| head.status);
-        let records = answers.into_iter().map(Record::Answer).collect();
         self.inside(records, status).await?;
         Ok(first)
     }

@@ -1,9 +1,13 @@
 //! Looking back: what the records of a thread say, for people and for pictures.
 
+use std::collections::HashMap;
+
 use super::{OpenQuestion, ask, record};
 use crate::event::{ErrorText, Event, EventKind};
 use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
-use crate::store::{Branches, CheckpointStore, OutcomeRef, Record, Status, StoreError, Stored};
+use crate::store::{
+    Branches, CheckpointStore, InnerRecord, OutcomeRef, Record, Status, StoreError, Stored,
+};
 
 /// How many records are read at once.
 const PAGE: usize = 256;
@@ -79,6 +83,8 @@ pub struct EventReader {
     inputs: Vec<(Seq, Branch, RunId)>,
     /// The questions so far, by their records.
     asked: Vec<(u64, QuestionId)>,
+    /// What was read of the logs of subgraphs, by the task that runs each and its branch.
+    inner: HashMap<(TaskPath, Branch), EventReader>,
 }
 
 impl EventReader {
@@ -91,6 +97,7 @@ impl EventReader {
             branches: Branches::default(),
             inputs: Vec::new(),
             asked: Vec::new(),
+            inner: HashMap::new(),
         }
     }
 
@@ -133,13 +140,39 @@ impl EventReader {
         input.map(|(_, _, run)| run.clone())
     }
 
+    /// The events of a record of a subgraph. One that cannot be read tells nothing: the doctor
+    /// finds it.
+    fn tell_inner(&mut self, stored: &Stored, inner: &InnerRecord, events: &mut Vec<Event>) {
+        let Ok((path, inner)) = inner.open() else {
+            return;
+        };
+        let key = (path, stored.branch);
+        if inner.seq == Seq::new(1) {
+            self.inner.remove(&key);
+        }
+        let reader = self.inner.entry(key.clone());
+        let reader = reader.or_insert_with(|| EventReader::new(self.thread.clone()));
+        reader.branches.see(&inner);
+        let mut told = Vec::new();
+        reader.tell(&inner, &mut told);
+        events.extend(told.into_iter().map(|event| Event {
+            seq: Some(stored.seq),
+            epoch: stored.epoch,
+            ..event.within(&key.0)
+        }));
+    }
+
     /// The events of one record.
     fn tell(&mut self, stored: &Stored, events: &mut Vec<Event>) {
         let seq = stored.seq;
+        if let Record::Inner(inner) = &*stored.record {
+            return self.tell_inner(stored, inner, events);
+        }
         let mut add = |kind| {
             events.push(Event {
                 epoch: stored.epoch,
                 seq: Some(stored.seq),
+                within: None,
                 kind,
             });
         };
@@ -283,7 +316,7 @@ pub async fn questions(
     match store.head(thread).await? {
         Some(head) => {
             let asked = ask::read(store, thread, head.seq, Some(head.branch)).await?;
-            Ok(asked.open())
+            Ok(asked.open(head.step + 1))
         }
         None => Ok(Vec::new()),
     }

@@ -14,6 +14,7 @@ mod due;
 mod error;
 mod execute;
 mod handle;
+mod inner;
 mod join;
 mod load;
 mod log;

@@ -17,7 +17,7 @@ use crate::ids::{QuestionId, Seq, TaskPath};
 use crate::node::{Asked, ErrorClass, NodeError};
 use crate::policy::{Attempt, now_ms};
 use crate::state::State;
-use crate::store::{AnswerRecord, QuestionRecord, Record, Status};
+use crate::store::{AnswerRecord, QuestionRecord, Record, Status, Stored};
 
 /// The most bytes that a question's key may have.
 const KEY_BYTES: usize = 256;
@@ -120,6 +120,7 @@ impl<S: State> Run<S> {
                 default,
                 answer: None,
                 expired: false,
+                inside: None,
             });
         }
         Ok(all)
@@ -142,24 +143,43 @@ impl<S: State> Run<S> {
             }
         }
         let path = |(step, node, index): Key| self.shared.path(step, node, index);
-        let records = requests.iter().map(|request| match request {
-            Request::Step(task, step, _) => {
-                Record::Step(recall::step_record(path(*task).to_string(), step))
+        let mut records = Vec::with_capacity(requests.len());
+        for request in &requests {
+            match request {
+                Request::Step(task, step, _) => {
+                    let step = recall::step_record(path(*task).to_string(), step);
+                    records.push(Record::Step(step));
+                }
+                Request::Timer(task, key, due_ms, _) => {
+                    let timer = recall::timer_record(path(*task).to_string(), key, *due_ms);
+                    records.push(Record::Timer(timer));
+                }
+                Request::Inner(write) => records.extend(
+                    write
+                        .records
+                        .iter()
+                        .map(|(_, record)| Record::Inner(record.clone())),
+                ),
             }
-            Request::Timer(task, key, due_ms, _) => {
-                Record::Timer(recall::timer_record(path(*task).to_string(), key, *due_ms))
-            }
-        });
-        let records: Vec<_> = records.collect();
+        }
         let mut seq = None;
         if let Some(log) = &mut self.log {
             self.over = true;
             seq = Some(log.noted(records).await?.get());
             self.over = false;
         }
-        for (number, request) in requests.into_iter().enumerate() {
-            let seq = seq.map(|seq| Seq::new(seq + number as u64));
+        let mut number = 0;
+        for request in requests {
+            let seq = seq.map(|seq| Seq::new(seq + number));
+            number += match &request {
+                Request::Inner(write) => write.records.len() as u64,
+                _ => 1,
+            };
             let done = match request {
+                Request::Inner(write) => {
+                    self.written_inside(&write, seq.unwrap_or_default());
+                    write.done
+                }
                 Request::Step(task, step, done) => {
                     self.shared.port.report(seq, || EventKind::StepFinished {
                         task: self.shared.path(task.0, task.1, task.2),
@@ -218,7 +238,10 @@ impl<S: State> Run<S> {
     /// of a question is over.
     pub(super) async fn waits_or_expired(&mut self) -> Option<Result<Progress, RunError>> {
         let now = now_ms();
-        self.parked.retain(|(_, due_ms)| *due_ms > now);
+        let due = self.parked.iter().filter(|(_, due_ms)| *due_ms <= now);
+        for place in due.map(|(place, _)| *place).collect::<Vec<_>>() {
+            self.let_go(place);
+        }
         if let Err(error) = self.expire().await {
             return Some(Err(error));
         }
@@ -240,6 +263,7 @@ impl<S: State> Run<S> {
             return Some(self.failed(failed).await);
         }
         if !self.only_waits() {
+            self.let_go_inside();
             return None;
         }
         let status = self
@@ -269,15 +293,35 @@ impl<S: State> Run<S> {
     pub(super) async fn expire(&mut self) -> Result<(), RunError> {
         let now = now_ms();
         let mut defaults = Vec::new();
+        let mut inside = Vec::new();
         for asking in &mut self.questions.0 {
             let over = asking.open.expires_ms.is_some_and(|expires| expires <= now);
             match &asking.default {
                 _ if !over || asking.answer.is_some() => {}
+                // It is for the graph inside to say what comes of that.
+                _ if asking.inside.is_some() => inside.push(asking.place),
                 Some(answer) => defaults.push((asking.open.id.clone(), answer.clone())),
                 None => asking.expired = true,
             }
         }
+        inside.into_iter().for_each(|place| self.let_go(place));
         self.take(defaults).await
+    }
+
+    /// Tasks that run a graph and do not wait any more are run again, and say anew what they wait for.
+    fn let_go_inside(&mut self) {
+        let inside = self
+            .questions
+            .0
+            .iter()
+            .filter(|asking| asking.inside.is_some());
+        let mut places: Vec<_> = inside.map(|asking| asking.place).collect();
+        places.dedup();
+        for place in places {
+            if !self.waits(place) {
+                self.let_go(place);
+            }
+        }
     }
 
     /// Answers questions of the run: those that wait, each with a value of its own type. The next
@@ -337,7 +381,11 @@ impl<S: State> Run<S> {
             Stage::At(position) => position.frontier[asking.place].node,
             Stage::Merged(_) | Stage::Between => unreachable!("a question has an open superstep"),
         });
-        let codec = node.and_then(|node| self.shared.graph.tables().node(node).asks);
+        let tables = self.shared.graph.tables();
+        let codec = match asking {
+            Some(asking) if asking.inside.is_some() => tables.asks(id.task().levels()),
+            _ => node.and_then(|node| tables.node(node).asks),
+        };
         let expected = match &codec {
             Some(codec) => format!("{} ({})", codec.answer, (codec.shape)()),
             None => "nothing: the node does not ask any more".to_owned(),
@@ -361,31 +409,74 @@ impl<S: State> Run<S> {
         }
         let at_ms = now_ms();
         let mut first = None;
+        let mut inside: Vec<(TaskPath, u64, Stored)> = Vec::new();
         if let Some(log) = &mut self.log {
-            let records = answers.iter().map(|(id, value)| AnswerRecord {
-                question: self
-                    .questions
-                    .find(id)
-                    .and_then(|asking| asking.open.seq)
-                    .unwrap_or_default()
-                    .get(),
-                value: value.clone(),
-                at_ms,
-            });
-            let records = records.collect();
+            let mut records = Vec::with_capacity(answers.len());
+            for (id, value) in &answers {
+                let asking = self.questions.find(id);
+                let within = asking.and_then(|asking| asking.inside.clone());
+                let question = match (&within, asking) {
+                    (Some(inside), _) => inside.seq,
+                    (None, asking) => asking
+                        .and_then(|asking| asking.open.seq)
+                        .unwrap_or_default()
+                        .get(),
+                };
+                let answer = Record::Answer(AnswerRecord {
+                    question,
+                    value: value.clone(),
+                    at_ms,
+                });
+                records.push(match within {
+                    None => answer,
+                    Some(within) => {
+                        let port = &self.shared.port;
+                        let before = inside.iter().filter(|(path, ..)| *path == within.log);
+                        let before = before.count() as u64;
+                        let (stored, inner) = port
+                            .inners
+                            .answer(&within.log, port.epoch, &answer, before)
+                            .map_err(|why| {
+                                let place = format!("an answer to {id}");
+                                RunError::Store(why.at(place, "Give a shorter answer"))
+                            })?;
+                        inside.push((within.log, records.len() as u64, stored));
+                        Record::Inner(inner)
+                    }
+                });
+            }
             self.over = true;
             first = Some(log.answers(records).await?.get());
             self.over = false;
         }
+        for (path, number, stored) in &inside {
+            let at = Seq::new(first.unwrap_or_default() + number);
+            self.shared.port.inners.written(path, at, stored);
+        }
         for (number, (id, answer)) in answers.into_iter().enumerate() {
             let seq = first.map(|first| Seq::new(first + number as u64));
-            self.shared.port.report(seq, || EventKind::Answered {
+            let port = &self.shared.port;
+            let told = || EventKind::Answered {
                 id: id.clone(),
                 answer: answer.clone(),
-            });
+            };
+            let asking = self.questions.find(&id);
+            match asking.and_then(|asking| asking.inside.as_ref()) {
+                Some(inside) => port.report_inside(&inside.log, seq, told),
+                None => port.report(seq, told),
+            }
             if let Some(asking) = self.questions.find_mut(&id) {
-                asking.answer = Some(answer.into());
+                let answer: Arc<[u8]> = answer.into();
+                if asking.inside.is_some() && self.log.is_none() {
+                    let inners = &self.shared.port.inners;
+                    inners.put_answer(id, Arc::clone(&answer));
+                }
+                asking.answer = Some(answer);
                 asking.expired = false;
+                let place = asking.place;
+                if asking.inside.is_some() && !self.questions.waits(place) {
+                    self.parked.retain(|(parked, _)| *parked != place);
+                }
             }
         }
         self.share_answers();
@@ -393,8 +484,9 @@ impl<S: State> Run<S> {
     }
 
     /// Puts the answers where the tasks read them.
-    fn share_answers(&self) {
-        for asking in &self.questions.0 {
+    pub(super) fn share_answers(&self) {
+        let own = |asking: &&Asking| asking.inside.is_none();
+        for asking in self.questions.0.iter().filter(own) {
             if let (Some(answer), Some(task)) = (&asking.answer, self.task_at(asking.place)) {
                 let key = asking.open.id.key();
                 self.shared

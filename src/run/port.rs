@@ -8,9 +8,10 @@ use futures::future::BoxFuture;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Cancel;
+use super::inner::Inners;
 use super::recall::{Recall, Request, key};
 use crate::event::{Event, EventKind};
-use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, ThreadId};
+use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, TaskPath, ThreadId};
 use crate::node::{KeptStep, NodeError, Port, Standing, Wake};
 use crate::policy::now_ms;
 
@@ -30,6 +31,10 @@ pub(crate) struct RunPort {
     /// The longest wait of a task that holds its process.
     pub(crate) park_after: Duration,
     pub(crate) listener: Option<Listener>,
+    /// The task that runs this graph; none for the outermost one.
+    pub(crate) within: Option<TaskPath>,
+    /// What all levels share.
+    pub(crate) inners: Arc<Inners>,
 }
 
 impl RunPort {
@@ -46,6 +51,8 @@ impl RunPort {
             requests: self.requests.clone(),
             park_after: self.park_after,
             listener: self.listener.clone(),
+            within: self.within.clone(),
+            inners: Arc::clone(&self.inners),
         }
     }
 
@@ -71,9 +78,36 @@ impl RunPort {
     /// Reports what happened, if anybody listens. The event is made only then.
     pub(crate) fn report(&self, seq: Option<Seq>, kind: impl FnOnce() -> EventKind) {
         if let Some(listener) = &self.listener {
+            let event = Event {
+                epoch: self.epoch,
+                seq,
+                within: None,
+                kind: kind(),
+            };
+            listener.send(match &self.within {
+                None => event,
+                Some(outer) => Event {
+                    seq: seq.and_then(|seq| self.inners.place(outer, seq)),
+                    ..event.within(outer)
+                },
+            });
+        }
+    }
+}
+
+impl RunPort {
+    /// Reports what happened inside of the graph that a task runs.
+    pub(crate) fn report_inside(
+        &self,
+        outer: &TaskPath,
+        seq: Option<Seq>,
+        kind: impl FnOnce() -> EventKind,
+    ) {
+        if let Some(listener) = &self.listener {
             listener.send(Event {
                 epoch: self.epoch,
                 seq,
+                within: Some(outer.clone()),
                 kind: kind(),
             });
         }
@@ -95,6 +129,9 @@ impl Port for RunPort {
     }
     fn name(&self, node: u32) -> &NodeName {
         &self.names[node as usize]
+    }
+    fn within(&self) -> Option<&TaskPath> {
+        self.within.as_ref()
     }
     fn emit(&self, event: Event) -> BoxFuture<'_, ()> {
         if let Some(listener) = &self.listener {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::inner::InnerWrite;
 use crate::node::{KeptStep, NodeError, Standing};
 use crate::store::{StepRecord, TimerRecord};
 
@@ -28,6 +29,8 @@ pub(crate) enum Request {
     Step(Key, KeptStep, oneshot::Sender<()>),
     /// To record when a task is to go on.
     Timer(Key, String, u64, oneshot::Sender<()>),
+    /// To record what the subgraph of a task has written.
+    Inner(InnerWrite),
 }
 
 /// The steps, timers and answers of an open superstep.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::OpenQuestion;
-use crate::ids::{RunId, Seq, Step, ThreadId};
+use crate::ids::{RunId, Seq, Step, TaskPath, ThreadId};
 use crate::state::Snapshot;
 
 /// How a call ended, and where the thread stands then.
@@ -25,6 +25,9 @@ pub struct Report<S> {
     pub seq: Option<Seq>,
     /// What waits for an answer.
     pub questions: Vec<OpenQuestion>,
+    /// The task whose graph has used up its supersteps, where the call ended with
+    /// [`Ended::StepLimit`] for that; none where the call's own limit is used up.
+    pub limited: Option<TaskPath>,
 }
 
 impl<S: fmt::Debug> fmt::Debug for Report<S> {
@@ -36,6 +39,7 @@ impl<S: fmt::Debug> fmt::Debug for Report<S> {
             .field("step", &self.step)
             .field("seq", &self.seq)
             .field("questions", &self.questions)
+            .field("limited", &self.limited)
             .field("state", &self.state)
             .finish()
     }

@@ -12,6 +12,7 @@ use super::close::reduce_error;
 use super::command::What;
 use super::execute::{Layers, Shared, layers};
 use super::handle::{Run, Stage};
+use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
@@ -20,7 +21,7 @@ use super::stream::RunStream;
 use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, join, recall, record};
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
-use crate::graph::Graph;
+use crate::graph::{Graph, GraphView};
 use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
@@ -63,6 +64,8 @@ pub struct Runner<S: State> {
     pub(super) store: Option<Arc<dyn CheckpointStore>>,
     pub(super) options: Arc<RunOptions>,
     layers: Layers,
+    /// Where it runs, if its graph is inside of a node.
+    host: Option<Arc<Host>>,
 }
 
 impl<S: State> Clone for Runner<S> {
@@ -72,6 +75,7 @@ impl<S: State> Clone for Runner<S> {
             store: self.store.clone(),
             options: Arc::clone(&self.options),
             layers: Arc::clone(&self.layers),
+            host: self.host.clone(),
         }
     }
 }
@@ -96,7 +100,50 @@ impl<S: State> Runner<S> {
             store: None,
             options: Arc::new(options),
             layers,
+            host: None,
         }
+    }
+
+    /// A runner of a graph inside of a node.
+    pub(super) fn inner(
+        graph: Graph<S>,
+        host: Arc<Host>,
+        options: RunOptions,
+        layers: Layers,
+    ) -> Self {
+        Self {
+            graph,
+            store: None,
+            options: Arc::new(options),
+            layers,
+            host: Some(host),
+        }
+    }
+
+    /// Begins a graph inside of a node.
+    pub(super) async fn start_inner(
+        &self,
+        from: S,
+        input: S::Update,
+        log: Option<Log<S>>,
+    ) -> Result<Run<S>, RunError> {
+        let (thread, run, listener) = self.hosted();
+        self.start(&thread, run, (from, input), false, log, listener)
+            .await
+    }
+
+    /// Takes up a graph inside of a node where its log stands.
+    pub(super) async fn go_on_inner(&self, log: Log<S>) -> Result<Run<S>, RunError> {
+        let (thread, _, listener) = self.hosted();
+        self.go_on(&thread, Some(log), listener, None).await
+    }
+
+    fn hosted(&self) -> (ThreadId, RunId, Option<Listener>) {
+        let host = self.host.as_ref();
+        let port = &host
+            .expect("only a graph inside of a node is begun so")
+            .port;
+        (port.thread.clone(), port.run.clone(), port.listener.clone())
     }
 
     /// Keeps threads in a store.
@@ -235,7 +282,8 @@ impl<S: State> Runner<S> {
             return self.go_on(thread, claimed, listener, None).await;
         }
         let run = id.unwrap_or_else(RunId::random);
-        self.start(thread, run, input, abandon, claimed, listener)
+        let begins = (S::default(), input);
+        self.start(thread, run, begins, abandon, claimed, listener)
             .await
     }
 
@@ -243,13 +291,12 @@ impl<S: State> Runner<S> {
     /// time of a node after the run was stopped, by its handle or by whoever listens no more.
     fn needs_timer(&self, heard: bool) -> bool {
         let options = &self.options;
-        let mut policies = self.graph.view().nodes.iter().map(|node| &node.policy);
         heard
             || options.deadline.is_some()
             || options.superstep_deadline.is_some()
             || options.cancel.is_some()
             || matches!(options.busy, Busy::Wait(_))
-            || policies.any(|policy| policy.timeout.is_some() || policy.retry.is_some())
+            || has_timed_nodes(self.graph.view())
     }
 
     /// A run that has ended before: its end comes back, nothing runs.
@@ -262,12 +309,13 @@ impl<S: State> Runner<S> {
         Ok(handle)
     }
 
-    /// Accepts an input: merges it, decides what runs first, writes both.
+    /// Accepts an input: merges it, decides what runs first, writes both. A new thread begins with
+    /// the state that is given beside the input.
     async fn start(
         &self,
         thread: &ThreadId,
         run: RunId,
-        input: S::Update,
+        (begins, input): (S, S::Update),
         abandon: bool,
         mut log: Option<Log<S>>,
         listener: Option<Listener>,
@@ -288,7 +336,7 @@ impl<S: State> Runner<S> {
             }
         }
         let status = log.as_ref().and_then(Log::head).map(|head| head.status);
-        let (mut step, mut state) = (0, Arc::new(S::default()));
+        let (mut step, mut state) = (0, Arc::new(begins));
         let mut closed: Vec<(usize, u64)> = Vec::new();
         let mut given_up = Vec::new();
         if let Some(Loaded {
@@ -417,6 +465,7 @@ impl<S: State> Runner<S> {
             takeovers,
             questions,
             memory,
+            inner,
             ..
         } = loaded;
         let step = position.step;
@@ -432,6 +481,7 @@ impl<S: State> Runner<S> {
         let mut handle = self.handle(thread, run, position, Some(log), listener);
         handle.recorded = recorded;
         handle.questions = questions;
+        handle.remember_inner(&inner)?;
         handle.expire().await?;
         if let Some(answers) = answers {
             let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
@@ -483,16 +533,38 @@ impl<S: State> Runner<S> {
             }
             None => (None, None),
         };
+        let limit = self
+            .options
+            .concurrency
+            .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
+        let host = self.host.as_ref();
+        let inners = match host {
+            Some(host) => Arc::clone(&host.port.inners),
+            None => Arc::new(Inners::new(
+                thread.clone(),
+                log.as_ref().map(Log::store),
+                way.clone(),
+                Arc::clone(&self.options),
+                limit.clone(),
+            )),
+        };
+        let limit = match host {
+            Some(_) => inners.limit().cloned(),
+            None => limit,
+        };
         let port = RunPort {
             thread: thread.clone(),
             run,
-            branch: log
-                .as_ref()
-                .and_then(Log::head)
-                .map_or(Branch::new(0), |head| head.branch),
+            branch: match (host, log.as_ref().and_then(Log::head)) {
+                (Some(host), _) => host.port.branch,
+                (None, Some(head)) => head.branch,
+                (None, None) => Branch::new(0),
+            },
             epoch: log
                 .as_ref()
                 .map_or(Epoch::new(0), |log| log.claimed().epoch),
+            within: host.map(|host| host.path.clone()),
+            inners,
             names: self.graph.tables().names(),
             stop: Cancel::new(),
             recall: Arc::default(),
@@ -500,10 +572,6 @@ impl<S: State> Runner<S> {
             park_after: self.options.park_after,
             listener: listener.clone(),
         };
-        let limit = self
-            .options
-            .concurrency
-            .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
         let deadline = self.options.deadline;
         Run {
             shared: Arc::new(Shared {
@@ -515,7 +583,8 @@ impl<S: State> Runner<S> {
             }),
             stop: Stop {
                 cancel: self.options.cancel.clone(),
-                listener,
+                // Who listens no more stops the outermost run, which stops what is inside.
+                listener: listener.filter(|_| host.is_none()),
                 call: deadline.map(|time| (after(time), time)),
                 superstep: None,
             },
@@ -530,9 +599,20 @@ impl<S: State> Runner<S> {
             pauses: false,
             over: false,
             executed: 0,
+            used_up: None,
+            limited: None,
             ended_at: None,
         }
     }
+}
+
+/// Whether a node of a graph, or of one inside of it, has a policy that waits for a time.
+fn has_timed_nodes(graph: &GraphView) -> bool {
+    graph.nodes.iter().any(|node| {
+        node.policy.timeout.is_some()
+            || node.policy.retry.is_some()
+            || node.inner.as_deref().is_some_and(has_timed_nodes)
+    })
 }
 
 /// Whether the runtime has a timer. It does not say so, but panics where it is asked for one.

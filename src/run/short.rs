@@ -108,8 +108,8 @@ impl<S: State> Run<S> {
                     self.stage = Stage::Open(superstep);
                     return Poll::Ready(Left::Asked(asked));
                 }
-                Ok(Begun::Ended(Gave::Parked(_))) => {
-                    unreachable!("only a run with a store lets go of a task")
+                Ok(Begun::Ended(Gave::Parked(_) | Gave::Held(_))) => {
+                    unreachable!("only a run with a store lets go of a task, and no graph is bare")
                 }
                 Ok(Begun::Waits(call)) => {
                     self.stage = Stage::Open(superstep);

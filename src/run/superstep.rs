@@ -120,6 +120,10 @@ impl<S: State> Run<S> {
                 self.stage = Stage::Open(superstep);
                 self.parked.push((0, due_ms));
             }
+            Ok(Gave::Held(held)) => {
+                self.stage = Stage::Open(superstep);
+                self.hold(0, held);
+            }
             Err(error) => {
                 let task = &superstep.tasks[0];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -130,6 +134,7 @@ impl<S: State> Run<S> {
         match late {
             // It was told to end, and did.
             Some(why) => self.stopped(why, failed).await,
+            None if failed.is_empty() && self.waiting() == 0 => self.unfinished().await,
             None if failed.is_empty() => self.paused().await,
             None => self.failed(failed).await,
         }
@@ -231,10 +236,7 @@ impl<S: State> Run<S> {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
             Some((why, _)) if !complete => self.stopped(why, failed).await,
-            None if !complete => {
-                let lost = self.lost();
-                self.failed(lost).await
-            }
+            None if !complete => self.unfinished().await,
             _ if waiting > 0 => match stopping {
                 Some((why, _)) => self.stopped(why, failed).await,
                 None => self.paused().await,
@@ -247,6 +249,20 @@ impl<S: State> Run<S> {
                 self.close_many(superstep).await
             }
         }
+    }
+
+    /// Ends the call with tasks that neither ended nor wait: a graph inside has used up its
+    /// supersteps or was told to stop, or the task is lost.
+    async fn unfinished(&mut self) -> Result<Progress, RunError> {
+        if let Some((limit, whose)) = self.used_up.take() {
+            self.limited = Some(whose);
+            return self.ended(Ended::StepLimit { limit }, Vec::new()).await;
+        }
+        if let Some(why) = self.stop.now() {
+            return self.stopped(why, Vec::new()).await;
+        }
+        let lost = self.lost();
+        self.failed(lost).await
     }
 
     /// Tasks that are gone without an end: what they held panicked when it was dropped.
@@ -306,6 +322,7 @@ impl<S: State> Run<S> {
             Ok(Gave::Outcome(outcome)) => superstep.recorded.push((place, outcome)),
             Ok(Gave::Asked(questions)) => asked.push((place, questions, end.attempts)),
             Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
+            Ok(Gave::Held(held)) => self.hold(place, held),
             Err(error) => {
                 let task = &superstep.tasks[place];
                 let path = self.shared.path(superstep.step, task.node, task.index);
@@ -332,11 +349,13 @@ impl<S: State> Run<S> {
         };
         let step = superstep.step;
         let mut well = Vec::with_capacity(ends.len());
+        let mut helds = Vec::new();
         for (place, TaskEnd { result, attempts }) in ends {
             match result {
                 Ok(Gave::Outcome(outcome)) => well.push((place, outcome, attempts)),
                 Ok(Gave::Asked(questions)) => asked.push((place, questions, attempts)),
                 Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
+                Ok(Gave::Held(held)) => helds.push((place, held)),
                 Err(error) => {
                     let task = &superstep.tasks[place];
                     let path = self.shared.path(step, task.node, task.index);
@@ -344,6 +363,9 @@ impl<S: State> Run<S> {
                 }
             }
         }
+        helds
+            .into_iter()
+            .for_each(|(place, held)| self.hold(place, held));
         let seqs = self.write_outcomes(step, &well).await?;
         self.recorded.extend(seqs);
         let Stage::Open(superstep) = &mut self.stage else {

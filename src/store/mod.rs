@@ -14,6 +14,7 @@ mod contract;
 mod finding;
 mod frame;
 mod guard;
+mod inner;
 mod kind;
 mod line;
 mod memory;

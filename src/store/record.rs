@@ -36,7 +36,7 @@ pub enum Record {
     Timer(TimerRecord),
     /// Reserved: an effect that a later failure has to undo.
     Compensation(CompensationRecord),
-    /// Reserved: the position of a subgraph inside an open superstep.
+    /// A record of a subgraph, inside of an open superstep.
     Inner(InnerRecord),
     /// A branch was begun: the head went to an earlier position.
     Branch(BranchRecord),
@@ -446,7 +446,7 @@ pub struct CompensationRecord {
     pub value: Vec<u8>,
 }
 
-/// Reserved: a record of a subgraph, inside the parent's open superstep.
+/// A record of the log of a subgraph, inside of an open superstep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InnerRecord {
     /// The path of the task that runs the subgraph, as text.

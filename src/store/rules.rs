@@ -12,7 +12,7 @@ use super::contract::{Head, RunRow, Stored};
 use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
-use super::record::{BaseRecord, BaseValue, BranchRecord, OutcomeRef, Record};
+use super::record::{BaseRecord, BaseValue, BranchRecord, InnerRecord, OutcomeRef, Record};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
 /// What to do about a thread that does not hold together.
@@ -52,6 +52,8 @@ pub(super) struct Rules {
     runs: Option<BTreeMap<RunId, RunRow>>,
     segments: Option<HashMap<[u8; 16], u64>>,
     seen: BTreeMap<u64, Kind>,
+    /// The last record of each log of a subgraph.
+    inner: HashMap<(Branch, String), u64>,
     inputs: Vec<(Seq, String)>,
     referred: HashSet<[u8; 16]>,
     /// From here on no record is missing.
@@ -80,6 +82,7 @@ impl Rules {
             end: None,
             runs: None,
             segments: None,
+            inner: HashMap::new(),
             seen: BTreeMap::new(),
             inputs: Vec::new(),
             referred: HashSet::new(),
@@ -230,11 +233,34 @@ impl Rules {
                 self.begun(seq, begun);
                 Kind::Other
             }
-            Record::Started(_)
-            | Record::Stopped(_)
-            | Record::Step(_)
-            | Record::Compensation(_)
-            | Record::Inner(_) => Kind::Other,
+            Record::Started(_) | Record::Stopped(_) | Record::Step(_) | Record::Compensation(_) => {
+                Kind::Other
+            }
+            Record::Inner(inner) => {
+                self.inner(stored, inner);
+                Kind::Other
+            }
+        }
+    }
+
+    /// A record of a subgraph can be read, and follows the one before it.
+    fn inner(&mut self, stored: &Stored, inner: &InnerRecord) {
+        let here = Spot::Record(stored.seq);
+        if let Err(why) = inner.open() {
+            let what = format!(
+                "its record of subgraph {} cannot be read: {why}",
+                inner.path
+            );
+            return self.error(here, what);
+        }
+        let log = (stored.branch, inner.path.clone());
+        let before = self.inner.insert(log, inner.seq).unwrap_or(0);
+        if inner.seq != before + 1 {
+            let what = format!(
+                "it is record {} of subgraph {}, and record {before} is the one before it",
+                inner.seq, inner.path
+            );
+            self.error(here, what);
         }
     }
 

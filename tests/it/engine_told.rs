@@ -144,6 +144,7 @@ fn every_kind_of_event_becomes_json_and_back() {
     for kind in one_of_each() {
         for seq in [None, Some(Seq::new(9))] {
             let event = Event {
+                within: None,
                 epoch: Epoch::new(4),
                 seq,
                 kind: kind.clone(),

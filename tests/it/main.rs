@@ -108,6 +108,8 @@ mod store_sled;
 #[cfg(all(feature = "sled", feature = "window", unix))]
 mod store_window;
 #[cfg(feature = "sled")]
+mod subgraphs;
+#[cfg(feature = "sled")]
 mod support;
 #[cfg(feature = "sled")]
 mod travel;

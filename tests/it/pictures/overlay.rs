@@ -284,6 +284,7 @@ pub(super) fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
         },
     );
     let event = |kind| Event {
+        within: None,
         epoch: Epoch::new(1),
         seq: None,
         kind,
