@@ -211,11 +211,12 @@ impl<S: State> Replay<'_, S> {
         // Only the first input of a thread can be merged without what was before.
         let is_first = self.whole && seq.get() <= 2;
         let before = self.now.take();
-        let (mut state, step) = match before {
-            Some(position) => (position.state, position.step),
-            None if is_first => (Arc::new(S::default()), 0),
+        let mut state = match before {
+            Some(position) => position.state,
+            None if is_first => Arc::new(S::default()),
             None => return Ok(()),
         };
+        let step = input.step;
         self.report.checkpoints += 1;
         let closed = self.closed(input, seq)?;
         let mut refused = None;

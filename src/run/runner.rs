@@ -372,7 +372,9 @@ impl<S: State> Runner<S> {
             ..
         }) = loaded
         {
-            (step, state) = (position.step, position.state);
+            // What is given up counts as a superstep, so that no later task has the path of one of its.
+            step = position.step + u64::from(!position.frontier.is_empty());
+            state = position.state;
             let open = questions.open();
             if !open.is_empty() && status != Some(Status::Cancelled) && !abandon {
                 return Err(RunError::PendingInterrupt {
@@ -385,7 +387,7 @@ impl<S: State> Runner<S> {
                 && status != Status::Cancelled
                 && !abandon
             {
-                let (thread, step) = (thread.clone(), Step::new(step + 1));
+                let (thread, step) = (thread.clone(), Step::new(step));
                 return Err(RunError::Unfinished {
                     thread,
                     status,

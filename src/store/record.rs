@@ -233,7 +233,7 @@ pub struct InputRecord {
     pub run: String,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How many supersteps the branch has closed before.
+    /// How many supersteps the branch has closed before, one that this input gave up included.
     pub step: u64,
     /// The outcomes of an open superstep that this input gave up, by seq; they are reduced first.
     pub closed: Vec<u64>,

@@ -5,6 +5,7 @@
 //! no graph is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use super::branches::Branches;
 use super::contract::{Head, RunRow, Stored};
@@ -213,7 +214,7 @@ impl Rules {
                     self.outcome(seq, *closed, None);
                 }
                 self.inputs.push((seq, input.run.clone()));
-                self.step(stored, input.step, 0);
+                self.step(stored, input.step, 0..=1);
                 Kind::Position {
                     step: input.step,
                     is_input: true,
@@ -228,7 +229,7 @@ impl Rules {
                 for timer in &commit.timers {
                     self.refers(seq, "timer", *timer, |kind| kind == Kind::Timer);
                 }
-                self.step(stored, commit.step, 1);
+                self.step(stored, commit.step, 1..=1);
                 Kind::Position {
                     step: commit.step,
                     is_input: false,
@@ -402,12 +403,15 @@ impl Rules {
     }
 
     /// Positions of a branch count supersteps one by one; an input closes none.
-    fn step(&mut self, stored: &Stored, step: u64, more: u64) {
+    fn step(&mut self, stored: &Stored, step: u64, more: RangeInclusive<u64>) {
         let gap = self.gaps.remove(&stored.branch);
         let Some(before) = self.steps.insert(stored.branch, step) else {
             return;
         };
-        if before.checked_add(more) == Some(step) {
+        if step
+            .checked_sub(before)
+            .is_some_and(|by| more.contains(&by))
+        {
             return;
         }
         let what = format!("it stands at superstep {step}, the position before at {before}");

@@ -22,6 +22,15 @@ const FLOORS: &[(&str, usize)] = &[
     ("restore", 20),
     ("prune", 20),
     ("poison", 7),
+    ("asking", 10),
+    ("stepping", 10),
+    ("sleeping", 10),
+    ("expiring", 10),
+    ("failing", 10),
+    ("joining", 10),
+    ("abandoned", 10),
+    ("travelling", 10),
+    ("scripts", 10),
 ];
 
 /// Says how many kills a test made; fails if they were too few.
