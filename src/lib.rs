@@ -171,6 +171,9 @@ pub struct Readme;
 /// The code in the guide, as tests.
 #[cfg(all(doctest, feature = "sled", feature = "cli"))]
 #[doc = include_str!("../docs/guide/src/first-graph.md")]
+#[doc = include_str!("../docs/guide/src/exits.md")]
+#[doc = include_str!("../docs/guide/src/fan-out.md")]
+#[doc = include_str!("../docs/guide/src/langgraph.md")]
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]
