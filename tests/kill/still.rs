@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use milepost::store::{
     CheckpointStore, Claim, Extent, Head, OutcomeRecord, OutcomeRef, Record, RunRow, StoreError,
-    Stored, Take, ThreadArchive, Write,
+    Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use tokio::sync::Notify;
@@ -195,6 +195,14 @@ impl CheckpointStore for Still {
 
     async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
         self.pass(self.inner.extent(thread)).await
+    }
+
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.pass(self.inner.wish(thread, wish)).await
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.pass(self.inner.wished(thread)).await
     }
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {

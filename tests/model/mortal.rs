@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Write,
+    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
+    Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -112,6 +113,14 @@ impl CheckpointStore for Mortal {
     }
     async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
         self.inner.extent(thread).await
+    }
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.lives()?;
+        self.inner.wish(thread, wish).await
+    }
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.lives()?;
+        self.inner.wished(thread).await
     }
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         self.inner.restore(archive).await
