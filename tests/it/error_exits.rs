@@ -7,7 +7,7 @@ use milepost::store::{MemoryStore, check};
 use milepost::{
     Answers, Ask, BuildError, Builder, Cancel, Command, Context, End, Ended, ErrorClass, EventKind,
     Exits, Failure, Graph, NodeError, NodeRef, Output, Policy, Question, Retry, RunError,
-    RunOptions, Runner, Snapshot, events, history, questions,
+    RunOptions, Runner, Snapshot, WorkerRef, events, history, questions,
 };
 use serde::{Deserialize, Serialize};
 
