@@ -5,6 +5,7 @@ mod abandoned;
 mod asking;
 mod expiring;
 mod failing;
+mod inside;
 mod joining;
 mod sleeping;
 mod stepping;
@@ -25,6 +26,7 @@ pub(crate) const ALL: &[Workload] = &[
     asking::WORKLOAD,
     expiring::WORKLOAD,
     failing::WORKLOAD,
+    inside::WORKLOAD,
     joining::WORKLOAD,
     sleeping::WORKLOAD,
     stepping::WORKLOAD,
