@@ -27,14 +27,14 @@ impl Ask for Query {
 
 /// How a task ended: its update, and which exit it would take.
 pub(crate) enum Did {
-    Done(BookUpdate, bool),
+    Done(Box<BookUpdate>, bool),
     Asks(Vec<Question<Query>>),
 }
 
 impl Did {
     pub(crate) fn output<E>(self, exit: impl Fn(bool) -> E) -> Output<BookUpdate, E, Query> {
         match self {
-            Did::Done(update, second) => Output::Done(update, exit(second)),
+            Did::Done(update, second) => Output::Done(*update, exit(second)),
             Did::Asks(asks) => Output::Ask(asks),
         }
     }
@@ -212,7 +212,7 @@ impl World {
             Out::Exits { by, .. } => book::is_second(by, &seen, payload),
             _ => false,
         };
-        Ok(Did::Done(effect.update(), second))
+        Ok(Did::Done(Box::new(effect.update()), second))
     }
 }
 
