@@ -7,6 +7,7 @@ mod expiring;
 mod failing;
 mod inside;
 mod joining;
+mod shapes;
 mod sleeping;
 mod stepping;
 mod travelling;
@@ -33,8 +34,19 @@ pub(crate) const ALL: &[Workload] = &[
     travelling::WORKLOAD,
 ];
 
+/// Those that other tests play as processes.
+const OTHERS: &[Workload] = &[
+    shapes::CHAIN,
+    shapes::DIAMOND,
+    shapes::EMPTY,
+    shapes::FAN,
+    shapes::LONG,
+    shapes::MIXED,
+];
+
 pub(crate) fn by_name(name: &str) -> &'static Workload {
-    ALL.iter().find(|workload| workload.name == name).unwrap()
+    let mut all = ALL.iter().chain(OTHERS);
+    all.find(|workload| workload.name == name).unwrap()
 }
 
 /// How much?
