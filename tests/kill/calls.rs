@@ -200,8 +200,15 @@ in_memory! {
     parked_tasks_survive_a_kill_at_every_operation: "sleeping";
     questions_that_expire_survive_a_kill_at_every_operation: "expiring";
     failures_survive_a_kill_at_every_operation: "failing";
+    graphs_inside_survive_a_kill_at_every_operation: "inside";
     joins_survive_a_kill_at_every_operation: "joining";
     runs_that_are_given_up_survive_a_kill_at_every_operation: "abandoned";
+    a_loop_dies_anywhere: "chain again";
+    two_nodes_at_once_die_anywhere: "diamond again";
+    fan_outs_over_nothing_die_anywhere: "empty again";
+    workers_die_anywhere: "fan again";
+    long_lists_die_anywhere: "long again";
+    reducers_die_anywhere: "mixed again";
     branches_survive_a_kill_at_every_operation: "travelling";
 }
 

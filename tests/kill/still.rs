@@ -97,26 +97,38 @@ impl Still {
 
     fn noted(&self, write: &Write) {
         let branch = write.branch.get();
-        let ended = |outcome: &OutcomeRecord| {
-            let task = format!("{}:{}[{}]", outcome.step, outcome.node, outcome.index);
-            self.diary.note(&Effect::Kept(Place { branch, what: task }));
-        };
         for (record, seq) in write.records.iter().zip(write.first.get()..) {
-            self.diary
-                .note(&Effect::Stored(branch, seq, digest(record)));
-            match record {
-                Record::Outcome(outcome) => ended(outcome),
-                Record::Commit(commit) => commit.outcomes.iter().for_each(|outcome| {
-                    if let OutcomeRef::Inline(outcome) = outcome {
-                        ended(outcome);
-                    }
-                }),
-                Record::Step(step) => {
-                    let what = format!("{}.{}", step.task, step.key);
-                    self.diary.note(&Effect::Kept(Place { branch, what }));
+            let stored = Effect::Stored(branch, seq, digest(record));
+            self.diary.note(&stored);
+            self.kept(branch, "", record);
+        }
+    }
+
+    /// Notes the outcomes and steps of a record, below the path of the graph that they are in.
+    fn kept(&self, branch: u32, inside: &str, record: &Record) {
+        let kept = |what: String| {
+            let what = format!("{inside}{what}");
+            self.diary.note(&Effect::Kept(Place { branch, what }));
+        };
+        let ended = |outcome: &OutcomeRecord| {
+            kept(format!(
+                "{}:{}[{}]",
+                outcome.step, outcome.node, outcome.index
+            ));
+        };
+        match record {
+            Record::Outcome(outcome) => ended(outcome),
+            Record::Commit(commit) => commit.outcomes.iter().for_each(|outcome| {
+                if let OutcomeRef::Inline(outcome) = outcome {
+                    ended(outcome);
                 }
-                _ => {}
+            }),
+            Record::Step(step) => kept(format!("{}.{}", step.task, step.key)),
+            Record::Inner(inner) => {
+                let (path, stored) = inner.open().unwrap();
+                self.kept(branch, &format!("{inside}{path}/"), &stored.record);
             }
+            _ => {}
         }
     }
 }

@@ -47,10 +47,10 @@ macro_rules! with {
 }
 
 pub(crate) fn graph(world: &Arc<World>) -> Result<Graph<Book>, BuildError> {
-    let plan = &world.plan;
+    let (plan, life) = (&world.plan, world.another_life());
     let mut g = Graph::builder("plan");
     let places: Vec<Place> = (0..plan.nodes.len())
-        .map(|node| declare(&mut g, world, node))
+        .map(|node| declare(&mut g, world, life, node))
         .collect();
     let mut joins: Vec<JoinRef<Book>> = Vec::new();
     for (number, join) in plan.joins.iter().enumerate() {
@@ -97,14 +97,14 @@ fn choose(by: &Rule) -> impl Fn(&Book) -> Result<Exit, milepost::NodeError> + Se
     move |state| Ok(Exit::of(book::is_second(&by, state, 0)))
 }
 
-fn declare(g: &mut Builder<Book>, world: &Arc<World>, number: usize) -> Place {
+fn declare(g: &mut Builder<Book>, world: &Arc<World>, life: u64, number: usize) -> Place {
     let node = &world.plan.nodes[number];
     let (name, has_exits) = (node_name(number), matches!(node.out, Out::Exits { .. }));
     macro_rules! node {
         ($exit:expr) => {{
             let world = Arc::clone(world);
             g.node(name, move |seen: Snapshot<Book>, cx: Context| {
-                let did = Arc::clone(&world).act(number, 0, seen, cx);
+                let did = Arc::clone(&world).act(life, number, 0, seen, cx);
                 async move { Ok(did.await?.output($exit)) }
             })
         }};
@@ -115,7 +115,7 @@ fn declare(g: &mut Builder<Book>, world: &Arc<World>, number: usize) -> Place {
             let worker = g.worker(
                 name,
                 move |payload: u64, seen: Snapshot<Book>, cx: Context| {
-                    let did = Arc::clone(&held).act(number, payload, seen, cx);
+                    let did = Arc::clone(&held).act(life, number, payload, seen, cx);
                     async move { Ok(did.await?.output($exit)) }
                 },
             );

@@ -2,6 +2,7 @@
 //! acknowledged, what ran, and what must not have.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,14 +27,14 @@ impl Ask for Query {
 
 /// How a task ended: its update, and which exit it would take.
 pub(crate) enum Did {
-    Done(BookUpdate, bool),
+    Done(Box<BookUpdate>, bool),
     Asks(Vec<Question<Query>>),
 }
 
 impl Did {
     pub(crate) fn output<E>(self, exit: impl Fn(bool) -> E) -> Output<BookUpdate, E, Query> {
         match self {
-            Did::Done(update, second) => Output::Done(update, exit(second)),
+            Did::Done(update, second) => Output::Done(*update, exit(second)),
             Did::Asks(asks) => Output::Ask(asks),
         }
     }
@@ -44,6 +45,9 @@ pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
     /// For the delays.
     pub(crate) seed: u64,
+    /// How many calls there were. A body of one that was dropped may be in the middle of its last
+    /// turn on another thread, and counts no more.
+    life: AtomicU64,
     notes: Mutex<Notes>,
 }
 
@@ -61,8 +65,14 @@ impl World {
         Arc::new(Self {
             plan: Arc::new(plan.clone()),
             seed,
+            life: AtomicU64::new(0),
             notes: Mutex::default(),
         })
+    }
+
+    /// Another call begins. Returns its number.
+    pub(crate) fn another_life(&self) -> u64 {
+        self.life.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// What was done twice, or woken too early.
@@ -99,7 +109,10 @@ impl World {
         }
     }
 
-    fn begins(&self, what: &str) {
+    fn begins(&self, life: u64, what: &str) {
+        if life != self.life.load(Ordering::SeqCst) {
+            return;
+        }
         let mut notes = self.notes.lock().unwrap();
         if notes.stored.contains(what) {
             notes
@@ -123,6 +136,7 @@ impl World {
     /// The body of every node.
     pub(crate) async fn act(
         self: Arc<Self>,
+        life: u64,
         node: usize,
         payload: u64,
         seen: Snapshot<Book>,
@@ -130,7 +144,7 @@ impl World {
     ) -> Result<Did, NodeError> {
         let (plan, path) = (Arc::clone(&self.plan), cx.task().to_string());
         let does = &plan.nodes[node].does;
-        self.begins(&path);
+        self.begins(life, &path);
         let salt = book::mixed(&[node as u64, payload, cx.superstep().get()]);
         wander(self.seed, salt).await;
         let mut gets = Vec::new();
@@ -141,7 +155,7 @@ impl World {
             );
             let id = format!("{path}.{key}");
             let work = async {
-                self.begins(&id);
+                self.begins(life, &id);
                 wander(self.seed, salt ^ u64::from(number)).await;
                 Ok(result)
             };
@@ -198,7 +212,7 @@ impl World {
             Out::Exits { by, .. } => book::is_second(by, &seen, payload),
             _ => false,
         };
-        Ok(Did::Done(effect.update(), second))
+        Ok(Did::Done(Box::new(effect.update()), second))
     }
 }
 

@@ -5,7 +5,9 @@ mod abandoned;
 mod asking;
 mod expiring;
 mod failing;
+mod inside;
 mod joining;
+mod shapes;
 mod sleeping;
 mod stepping;
 mod travelling;
@@ -25,14 +27,26 @@ pub(crate) const ALL: &[Workload] = &[
     asking::WORKLOAD,
     expiring::WORKLOAD,
     failing::WORKLOAD,
+    inside::WORKLOAD,
     joining::WORKLOAD,
     sleeping::WORKLOAD,
     stepping::WORKLOAD,
     travelling::WORKLOAD,
 ];
 
+/// Those that other tests play as processes.
+const OTHERS: &[Workload] = &[
+    shapes::CHAIN,
+    shapes::DIAMOND,
+    shapes::EMPTY,
+    shapes::FAN,
+    shapes::LONG,
+    shapes::MIXED,
+];
+
 pub(crate) fn by_name(name: &str) -> &'static Workload {
-    ALL.iter().find(|workload| workload.name == name).unwrap()
+    let mut all = ALL.iter().chain(OTHERS);
+    all.find(|workload| workload.name == name).unwrap()
 }
 
 /// How much?
