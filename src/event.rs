@@ -88,6 +88,13 @@ pub enum EventKind {
         /// The checkpoint from which it goes on.
         at: Seq,
     },
+    /// Somebody has discarded what tasks of the open superstep had brought: they run again.
+    Discarded {
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
+        /// The tasks, in path order.
+        tasks: Vec<TaskPath>,
+    },
     /// A superstep begins. Live only.
     SuperstepStarted {
         /// The superstep.
@@ -177,7 +184,8 @@ pub enum EventKind {
         /// The answer, as MessagePack with names.
         answer: Vec<u8>,
     },
-    /// A task failed for good.
+    /// A task failed for good. Where an error exit took the failure on, the task has ended with it:
+    /// with a store, its record is durable.
     TaskFailed {
         /// The task.
         task: TaskPath,
@@ -187,6 +195,8 @@ pub enum EventKind {
         tries: Vec<Try>,
         /// The last error.
         error: ErrorText,
+        /// The error exit that took it on; none where the failure ended the call.
+        exit: Option<String>,
     },
     /// A superstep closed; with a store, its commit is durable.
     Committed {

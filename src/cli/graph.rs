@@ -26,6 +26,7 @@ pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
             "conditional": edge.conditional,
             "payload": edge.payload,
             "when_empty": edge.when_empty,
+            "on_error": edge.on_error,
         })
     });
     value["edges"] = edges.collect();

@@ -13,11 +13,15 @@ pub(super) enum Stroke {
     Dashed,
     /// Stands in for a fan-out over nothing.
     Dotted,
+    /// Taken where the node has failed.
+    Broken,
 }
 
 /// The stroke of an edge.
 pub(super) fn stroke(edge: &EdgeView) -> Stroke {
-    if edge.when_empty {
+    if edge.on_error {
+        Stroke::Broken
+    } else if edge.when_empty {
         Stroke::Dotted
     } else if edge.conditional {
         Stroke::Dashed
@@ -61,6 +65,7 @@ pub(super) fn facts(place: usize, Drawn { overlay, times }: Drawn<'_>) -> Vec<St
     for (count, one, more) in [
         (node.retries, "retry", "retries"),
         (node.tolerated, "tolerated", "tolerated"),
+        (node.handled, "handled", "handled"),
         (node.failures, "failure", "failures"),
     ] {
         if count > 0 {

@@ -182,6 +182,7 @@ impl<S: State> Run<S> {
         let status = self
             .options
             .status_at(tables, &position.frontier, &kept.ran);
+        let status = self.stop.or_cancelled(status);
         self.executed += 1;
         if let Some(pulse) = &self.shared.port.pulse {
             pulse.beat();
@@ -496,6 +497,7 @@ impl<S: State> Run<S> {
                     class: error.class().name().to_owned(),
                     message: error.full(),
                 },
+                exit: None,
             });
         }
     }

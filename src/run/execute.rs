@@ -15,12 +15,13 @@ use tracing::Instrument;
 use super::inner::Held;
 use super::port::RunPort;
 use super::{RunOptions, recall};
-use crate::engine::{Ended, Outcome};
+use crate::engine::{Caught, Ended, Outcome};
 use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
 use crate::node::{
-    Asked, Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Pulse, Returned, Standing,
+    Asked, Call, Context, ErrorClass, Failure, NodeError, Payload, Policy, Port, Pulse, Returned,
+    Standing,
 };
 use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, alive, tried};
 use crate::state::{Snapshot, State, panic_message};
@@ -59,6 +60,8 @@ pub(crate) struct Shared<S: State> {
     pub(crate) layers: Layers,
     pub(crate) port: Arc<RunPort>,
     pub(crate) limit: Option<Arc<dyn Layer>>,
+    /// Whether a failed task lets the others of its superstep start.
+    pub(crate) collects: bool,
     /// Whether tries are timed: where somebody will read it.
     pub(crate) timed: bool,
 }
@@ -151,6 +154,7 @@ impl<S: State> Shared<S> {
                 ..self.port.renewed()
             }),
             limit: self.limit.clone(),
+            collects: self.collects,
             timed: self.timed,
         }
     }
@@ -229,11 +233,11 @@ impl<S: State> Shared<S> {
         match begun {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(error)) => self
-                .tolerated(at.node, payload, Err(error))
+                .tolerated(&at, payload, Err(error), 1)
                 .map(Begun::Ended),
             Err(panic) => {
                 let error = Err(panicked(&*panic));
-                self.tolerated(at.node, payload, error).map(Begun::Ended)
+                self.tolerated(&at, payload, error, 1).map(Begun::Ended)
             }
         }
     }
@@ -261,7 +265,9 @@ impl<S: State> Shared<S> {
             tried.boxed()
         };
         let (ended, mut attempts) = tried(entry.policy.retry.as_ref(), &*self.port, once).await;
-        let result = self.tolerated(node, payload.as_ref(), ended);
+        let tries = attempts.len();
+        let at = scene.standing(node, index, 1);
+        let result = self.tolerated(&at, payload.as_ref(), ended, tries);
         if let (Err(error), Some(last)) = (&result, attempts.last_mut()) {
             // What is recorded is what the caller gets, where the rule for failed tasks panicked.
             last.error = Some(error.clone());
@@ -384,20 +390,29 @@ impl<S: State> Shared<S> {
             .unwrap_or_else(|error| Err(NodeError::transient(error)))
     }
 
-    /// Applies the worker's own rule for failed tasks.
+    /// Applies the worker's own rule for failed tasks, or an error exit of the node. A task that was
+    /// told to end and fails has not failed of itself.
     pub(crate) fn tolerated(
         &self,
-        node: u32,
+        at: &Standing,
         payload: Option<&Payload>,
         ended: Result<Returned<S::Update>, NodeError>,
+        tries: usize,
     ) -> Result<Gave<S::Update>, NodeError> {
         let error = match ended {
             Ok(returned) => return Ok(returned.into()),
             Err(error) => error,
         };
-        let (Some(tolerate), Some(payload)) = (&self.graph.tables().node(node).tolerate, payload)
-        else {
+        if self.port.stop.is_cancelled() {
             return Err(error);
+        }
+        let node = self.graph.tables().node(at.node);
+        let (Some(tolerate), Some(payload)) = (&node.tolerate, payload) else {
+            let task = (at.step.get(), at.node, at.index);
+            return match self.caught(task, &error, tries) {
+                Some(outcome) => Ok(Gave::Outcome(outcome)),
+                None => Err(error),
+            };
         };
         match catch_unwind(AssertUnwindSafe(|| tolerate(payload, &error))) {
             Ok(Some(update)) => Ok(Gave::Outcome(Outcome {
@@ -414,6 +429,31 @@ impl<S: State> Shared<S> {
                 ),
             )),
         }
+    }
+}
+
+impl<S: State> Shared<S> {
+    /// The outcome of a failed task whose node has an error exit for it.
+    pub(crate) fn caught(
+        &self,
+        (step, node, index): (u64, u32, u32),
+        error: &NodeError,
+        tries: usize,
+    ) -> Option<Outcome<S::Update>> {
+        let class = error.class();
+        let exit = self.graph.tables().node(node).caught_by(class)?;
+        let task = self.path(step, node, index);
+        let failure = Failure {
+            node: task.task().node.clone(),
+            task,
+            class,
+            message: error.full(),
+            attempts: tries.max(1) as u32,
+        };
+        Some(Outcome {
+            update: S::update(),
+            ended: Ended::Failed(Box::new(Caught { exit, failure })),
+        })
     }
 }
 

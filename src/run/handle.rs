@@ -158,7 +158,7 @@ impl<S: State> Run<S> {
             tokio::select! {
                 biased;
                 () = listener.caught_up() => {}
-                _ = self.stop.wait() => {}
+                () = self.stop.at_boundary() => {}
             }
         }
         // A run whose nodes never wait must let others run, too.

@@ -34,6 +34,7 @@ impl<S: State> Run<S> {
         failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
         let mut fresh = Vec::new();
+        let mut refused = Vec::new();
         for (place, asked, attempts) in asks {
             let path = self.path_of(place);
             match self.asking(place, &path, asked) {
@@ -44,9 +45,10 @@ impl<S: State> Run<S> {
                     }
                     fresh.extend(asking);
                 }
-                Err(why) => failed.push((path, NodeError::invalid(why), attempts)),
+                Err(why) => refused.push((path, NodeError::invalid(why), attempts)),
             }
         }
+        failed.extend(self.catch(refused).await?);
         self.put_questions(fresh).await
     }
 
@@ -288,8 +290,13 @@ impl<S: State> Run<S> {
             let error = NodeError::new(ErrorClass::Expired, why);
             failed.push((path.clone(), error, Vec::new()));
         }
-        if !failed.is_empty() {
-            return Some(self.failed(failed).await);
+        match self.catch(failed).await {
+            Ok(failed) if failed.is_empty() => {
+                // What is left of them here was caught.
+                self.questions.0.retain(|asking| !asking.expired);
+            }
+            Ok(failed) => return Some(self.failed(failed).await),
+            Err(error) => return Some(Err(error)),
         }
         if !self.only_waits() {
             self.let_go_inside();

@@ -95,7 +95,8 @@ impl Survey {
             | Record::Step(_)
             | Record::Begun(_)
             | Record::Timer(_)
-            | Record::Inner(_) => {}
+            | Record::Inner(_)
+            | Record::Discarded(_) => {}
         }
     }
 

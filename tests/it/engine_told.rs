@@ -62,6 +62,10 @@ fn one_of_each() -> Vec<EventKind> {
             parent: Branch::new(0),
             at: Seq::new(4),
         },
+        EventKind::Discarded {
+            at_ms: 3,
+            tasks: vec![task()],
+        },
         EventKind::TaskStarted {
             task: task(),
             attempt: 1,
@@ -120,6 +124,7 @@ fn one_of_each() -> Vec<EventKind> {
                 error: None,
             }],
             error: error(),
+            exit: Some("on error".to_owned()),
         },
         EventKind::Committed {
             step: Step::new(1),
@@ -171,6 +176,7 @@ fn every_kind_of_event_becomes_json_and_back() {
         "resumed",
         "superstep_started",
         "branched",
+        "discarded",
         "task_started",
         "begun",
         "token",
@@ -249,6 +255,7 @@ fn without_clocks(kind: &mut EventKind) {
         EventKind::TaskFailed { tries, .. } => (&mut nothing, None, Some(tries)),
         EventKind::Started { at_ms, .. }
         | EventKind::Resumed { at_ms, .. }
+        | EventKind::Discarded { at_ms, .. }
         | EventKind::Committed { at_ms, .. }
         | EventKind::Ended { at_ms, .. } => (&mut nothing, Some(at_ms), None),
         _ => return,

@@ -15,6 +15,8 @@ mod cli_answers;
 mod cli_archive;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_cancel;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
@@ -37,12 +39,16 @@ mod cli_messages;
 mod cli_new;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "sled"))]
+mod cli_retry;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_schema;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_terminal;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_travel;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_versions;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
@@ -67,6 +73,10 @@ mod engine_told;
 #[cfg(feature = "sled")]
 mod engine_trouble;
 #[cfg(feature = "sled")]
+mod error_exits;
+#[cfg(feature = "sled")]
+mod failed_merges;
+#[cfg(feature = "sled")]
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
@@ -78,11 +88,15 @@ mod idle;
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
+#[cfg(feature = "sled")]
+mod migrate;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
+#[cfg(feature = "sled")]
+mod retries;
 mod rooms;
 #[cfg(feature = "sled")]
 mod run_context;
@@ -124,3 +138,5 @@ mod travel;
 #[cfg(feature = "sled")]
 mod travel_replay;
 mod ui;
+#[cfg(feature = "sled")]
+mod wishes;

@@ -13,7 +13,7 @@ use milepost::store::{
 };
 use milepost::{Branch, Epoch, Seq, ThreadId};
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "schema",
     "input",
     "started",
@@ -29,6 +29,7 @@ const NAMES: [&str; 15] = [
     "inner",
     "branch",
     "begun",
+    "discarded",
 ];
 
 fn key() -> ThreadKey {
