@@ -262,6 +262,8 @@ pub struct Try {
     pub micros: u64,
     /// Why it failed; none for one that succeeded.
     pub error: Option<ErrorText>,
+    /// Whether nothing was run, because a cache had the outcome.
+    pub cached: bool,
 }
 
 /// An error as text, with its class.

@@ -141,7 +141,7 @@ pub use node::{
     AfterCrash, Ask, Context, Effect, ErrorClass, Exits, Failure, IntoOutput, MayHaveRun,
     NoQuestion, Node, NodeError, Output, Policy, Question, Retry, RunContext,
 };
-pub use policy::{Call, Layer, Next};
+pub use policy::{CacheKey, Call, Layer, MemoryCache, Next, NodeCache};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
     EventReader, GraphChange, GraphPart, Moved, OpenQuestion, Progress, ReplayReport, Report, Run,

@@ -17,6 +17,7 @@ pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
     let mut value = graph_json(view);
     for (place, node) in view.nodes.iter().enumerate() {
         value["nodes"][place]["policy"] = policy_json(&node.policy);
+        value["nodes"][place]["cache_ms"] = json!(node.cache.map(millis));
     }
     let edges = view.edges.iter().map(|edge| {
         json!({
@@ -179,6 +180,9 @@ fn about(node: &NodeView) -> String {
     if let Some(supersteps) = step_limit {
         about.push(format!("at most {supersteps} supersteps"));
     }
+    if let Some(fresh) = node.cache {
+        about.push(format!("outcomes kept for {fresh:?}"));
+    }
     if *blocking {
         about.push("blocking".to_owned());
     }
@@ -207,8 +211,11 @@ fn name_of(view: &GraphView, point: Point) -> Option<&str> {
     view.name_of(point).map(|name| name.as_str())
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn policy_json(policy: &Policy) -> Value {
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let retry = policy.retry.as_ref().map(|retry| {
         let classes: Vec<_> = retry.classes.iter().map(|class| class.name()).collect();
         json!({

@@ -84,6 +84,7 @@ impl Lines {
                 task,
                 attempts,
                 micros,
+                tries,
                 exit,
                 tolerated,
                 ..
@@ -91,6 +92,9 @@ impl Lines {
                 let mut line = format!("{:<28} {:>9}", at(task), time(*micros));
                 if *attempts > 1 {
                     line.push_str(&format!("  {attempts} tries"));
+                }
+                if tries.last().is_some_and(|last| last.cached) {
+                    line.push_str("  from the cache");
                 }
                 if let Some(ErrorText { class, message }) = tolerated {
                     line.push_str(&format!("  failed, tolerated ({class}): {message}"));
@@ -245,6 +249,7 @@ pub(super) fn event_json(event: &Event) -> Value {
                 "started_ms": one.started_ms,
                 "micros": one.micros,
                 "error": one.error.as_ref().map(error),
+                "cached": one.cached,
             })
         };
         tries.iter().map(one).collect()
@@ -444,6 +449,7 @@ mod tests {
             started_ms: 5,
             micros: 7,
             error: Some(error.clone()),
+            cached: true,
         }];
         let update = vec![FieldUpdate {
             field: "n".to_owned(),

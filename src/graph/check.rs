@@ -7,6 +7,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
 use super::builder::Builder;
+use super::cached;
 use super::catch;
 use super::compiled::{Compiled, Entry, Graph, Out};
 use super::declared::check_writers;
@@ -38,6 +39,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
             });
         }
         check_node(node, is_fan[place], &mut problems);
+        cached::check(node, &mut problems);
         catch::check(node, &mut problems);
     }
     let mut names: Vec<_> = nodes.iter().map(|node| &node.name).collect();
@@ -89,6 +91,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
     match start {
         Some(start) if problems.is_empty() => {
             let fingerprint = fingerprint(&view, &nodes);
+            cached::name_spaces(&view, &mut nodes);
             let declares = nodes.iter().any(|node| node.writes.is_some());
             Ok(Graph::of(Compiled {
                 names: names.into(),
@@ -174,7 +177,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
             answer_is: (asks.known)(),
         }),
         policy: node.policy.clone(),
-        cache: None,
+        cache: node.cache.as_ref().map(|cached| cached.fresh),
         reads: node.reads.clone(),
         writes: node.writes.clone(),
         inner: node

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::builder::Builder;
+use super::cached::Cached;
 use super::catch::Catch;
 use super::join::Join;
 use super::target::Dest;
@@ -115,6 +116,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) exits: Vec<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) tolerate: Option<Tolerate<S>>,
+    /// How its outcomes are kept.
+    pub(crate) cache: Option<Cached<S>>,
     /// Its error exits, in the order in which they are asked.
     pub(crate) catches: Vec<Catch>,
     pub(crate) out: Option<Out<S>>,

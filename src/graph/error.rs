@@ -116,6 +116,14 @@ pub enum Problem {
         /// Why.
         reason: &'static str,
     },
+    /// The outcomes of a node may not be kept.
+    #[error("the outcomes of node "{node}" cannot be kept in a cache: {reason}")]
+    Cache {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        reason: &'static str,
+    },
     /// An implementation of [`Exits`](crate::Exits) makes no sense.
     #[error("the exits of node \"{node}\" make no sense: {reason}. Derive them")]
     Exits {

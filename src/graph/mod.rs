@@ -4,6 +4,7 @@
 //! wrong. Built on petgraph for the checks. A graph runs nothing, and holds nothing of a run.
 
 mod builder;
+mod cached;
 mod catch;
 mod check;
 mod compiled;
@@ -15,6 +16,7 @@ mod target;
 mod view;
 
 pub use builder::{Builder, Wiring};
+pub(crate) use cached::Cached;
 pub use catch::IntoHandler;
 pub(crate) use check::field_view;
 pub use compiled::Graph;

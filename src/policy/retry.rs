@@ -16,6 +16,8 @@ pub(crate) struct Attempt {
     pub(crate) micros: u64,
     /// Why it failed.
     pub(crate) error: Option<NodeError>,
+    /// Whether nothing was run, because a cache had the outcome.
+    pub(crate) cached: bool,
 }
 
 /// Milliseconds since 1970. For people: nothing is decided by it.
@@ -44,6 +46,7 @@ pub(crate) async fn tried<'t, T>(
             started_ms,
             micros,
             error,
+            cached: false,
         });
         let wait = match (&ended, retry) {
             (Err(error), Some(retry)) => retry.wait(number, error, chance()),

@@ -12,6 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::Instrument;
 
+use super::cached::Found;
 use super::inner::Held;
 use super::port::RunPort;
 use super::{RunOptions, recall};
@@ -23,7 +24,9 @@ use crate::node::{
     Asked, Call, Context, ErrorClass, Failure, NodeError, Payload, Policy, Port, Pulse, Returned,
     Standing,
 };
-use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, alive, tried};
+use crate::policy::{
+    Attempt, Call as LayerCall, Layer, Limit, Next, NodeCache, Timeout, alive, tried,
+};
 use crate::state::{Snapshot, State, panic_message};
 
 /// The layers of each node: none for one that has no policy, where nothing else is set either.
@@ -31,7 +34,7 @@ pub(crate) type Layers = Arc<[Option<Arc<[Arc<dyn Layer>]>>]>;
 
 /// Puts together the layers of each node. A limit of a node holds for all runs that share this.
 pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers {
-    let one = |policy: &Policy, is_graph: bool| {
+    let one = |policy: &Policy, goes_round: bool| {
         let mut layers: Vec<Arc<dyn Layer>> = options.layers.clone();
         if let Some(tasks) = policy.concurrency {
             layers.push(Arc::new(Limit::new(tasks)));
@@ -44,13 +47,16 @@ pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers
             && policy.idle_timeout.is_none()
             && !policy.blocking
             && !policy.is_irreversible();
-        (!plain || is_graph).then(|| layers.into())
+        (!plain || goes_round).then(|| layers.into())
     };
     graph
         .tables()
         .nodes
         .iter()
-        .map(|node| one(&node.policy, node.inner.is_some()))
+        .map(|node| {
+            let goes_round = node.inner.is_some() || node.cache.is_some();
+            one(&node.policy, goes_round)
+        })
         .collect()
 }
 
@@ -60,6 +66,8 @@ pub(crate) struct Shared<S: State> {
     pub(crate) layers: Layers,
     pub(crate) port: Arc<RunPort>,
     pub(crate) limit: Option<Arc<dyn Layer>>,
+    /// Where nodes that keep their outcomes keep them.
+    pub(crate) cache: Arc<dyn NodeCache>,
     /// Whether a failed task lets the others of its superstep start.
     pub(crate) collects: bool,
     /// Whether tries are timed: where somebody will read it.
@@ -154,6 +162,7 @@ impl<S: State> Shared<S> {
                 ..self.port.renewed()
             }),
             limit: self.limit.clone(),
+            cache: Arc::clone(&self.cache),
             collects: self.collects,
             timed: self.timed,
         }
@@ -251,6 +260,20 @@ impl<S: State> Shared<S> {
         begun: Arc<AtomicBool>,
     ) -> TaskEnd<S::Update> {
         let entry = self.graph.tables().node(node);
+        let mut slot = None;
+        if let Some(cached) = &entry.cache {
+            let asked = self.ask_cache(node, cached, payload.as_ref(), &scene.before);
+            match asked.await {
+                Found::Kept(end) => return end,
+                Found::Nothing(found) => slot = Some((found, cached.fresh)),
+                Found::NoKey(error) => {
+                    let at = scene.standing(node, index, 1);
+                    let result = self.tolerated(&at, payload.as_ref(), Err(error), 0);
+                    let attempts = Vec::new();
+                    return TaskEnd { result, attempts };
+                }
+            }
+        }
         let layers = self.layers[node as usize].clone().unwrap_or_default();
         let layers: Arc<[Arc<dyn Layer>]> = match &self.limit {
             // What runs is counted inside; to count it here as well would leave no room for it.
@@ -271,6 +294,9 @@ impl<S: State> Shared<S> {
         if let (Err(error), Some(last)) = (&result, attempts.last_mut()) {
             // What is recorded is what the caller gets, where the rule for failed tasks panicked.
             last.error = Some(error.clone());
+        }
+        if let Some((slot, fresh)) = slot {
+            self.keep(slot, node, fresh, &result).await;
         }
         TaskEnd { result, attempts }
     }

@@ -7,6 +7,7 @@
 mod ask;
 mod base;
 mod begun;
+mod cached;
 mod cancel;
 mod caught;
 mod close;

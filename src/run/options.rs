@@ -9,7 +9,7 @@ use super::{Cancel, RunError};
 use crate::engine::Task;
 use crate::graph::{Compiled, GraphView};
 use crate::node::RunContext;
-use crate::policy::Layer;
+use crate::policy::{Layer, MemoryCache, NodeCache};
 use crate::state::State;
 use crate::store::Status;
 
@@ -30,6 +30,7 @@ use crate::store::Status;
 /// - `pause_before`, `pause_after`: no node
 /// - `park_after`: 1 s
 /// - `pin`: no
+/// - `cache`: one in memory, shared by all that is run with these options and their clones
 /// - `cancel`: none
 /// - `layers`: none
 /// - `context`: no values
@@ -69,6 +70,8 @@ pub struct RunOptions {
     /// Whether a thread that is not finished may only go on with the version of its graph that has
     /// written it.
     pub pin: bool,
+    /// Where nodes keep their outcomes that have a cache.
+    pub cache: Arc<dyn NodeCache>,
     /// Stops the runs.
     pub cancel: Option<Cancel>,
     /// Layers around each try of each task, outermost first.
@@ -96,6 +99,7 @@ impl Default for RunOptions {
             pause_after: Vec::new(),
             park_after: Duration::from_secs(1),
             pin: false,
+            cache: Arc::new(MemoryCache::new()),
             cancel: None,
             layers: Vec::new(),
             context: RunContext::new(),
@@ -268,6 +272,20 @@ impl RunOptions {
     #[must_use]
     pub fn pin(mut self) -> Self {
         self.pin = true;
+        self
+    }
+
+    /// Sets where nodes keep their outcomes that have a cache
+    /// ([`Builder::cache`](crate::Builder::cache)).
+    #[must_use]
+    pub fn cache(self, cache: impl NodeCache) -> Self {
+        self.shared_cache(Arc::new(cache))
+    }
+
+    /// Sets the same, where others use it, too.
+    #[must_use]
+    pub fn shared_cache(mut self, cache: Arc<dyn NodeCache>) -> Self {
+        self.cache = cache;
         self
     }
 

@@ -185,6 +185,7 @@ pub(crate) fn attempt(attempt: &Attempt) -> StoredAttempt {
             class: error.class().name().to_owned(),
             message: error.full(),
         }),
+        cached: attempt.cached,
     }
 }
 
@@ -231,6 +232,7 @@ pub(crate) fn tried(attempt: &StoredAttempt) -> Try {
         started_ms: attempt.started_ms,
         micros: attempt.micros,
         error: attempt.error.as_ref().map(error_text),
+        cached: attempt.cached,
     }
 }
 

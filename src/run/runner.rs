@@ -613,6 +613,7 @@ impl<S: State> Runner<S> {
                 layers: Arc::clone(&self.layers),
                 port: Arc::new(port),
                 limit,
+                cache: Arc::clone(&self.options.cache),
                 collects: self.options.siblings == Siblings::Collect,
                 timed: log.is_some() || listener.is_some(),
             }),

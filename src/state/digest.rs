@@ -19,6 +19,13 @@ pub(crate) fn of<T: Serialize + ?Sized>(value: &T) -> u128 {
     u128::from_le_bytes(hash.finish())
 }
 
+/// The hash of a value that is to be a key; nothing for one whose own serde code refuses.
+pub(crate) fn of_key<T: Serialize + ?Sized>(value: &T) -> Option<u128> {
+    let mut hash = Hash::default();
+    value.serialize(&mut hash).ok()?;
+    Some(u128::from_le_bytes(hash.finish()))
+}
+
 /// What stands before each part, so that no two different values give the same bytes.
 #[derive(Clone, Copy)]
 enum Kind {

@@ -28,6 +28,7 @@ pub use builtin::{
 pub use change::{Change, Updates};
 pub use codec::{Codec, CodecError, ItemReader, ItemWriter};
 pub use derived::{Asked, Both, Comparable, Fitting, Incomparable, Slot, fits, show_update};
+pub(crate) use digest::of_key as digest_of;
 pub use field::{Accessors, Field, settle_field, stage_field};
 pub(crate) use merge::panic_message;
 pub use merge::{MergeFault, Staged, settle, stage};

@@ -271,6 +271,8 @@ pub struct StoredAttempt {
     pub micros: u64,
     /// Why it failed; none for the try that succeeded.
     pub error: Option<StoredError>,
+    /// Whether nothing was run, because a cache had the outcome.
+    pub cached: bool,
 }
 
 /// An error, as text for people and a class for machines.

@@ -90,6 +90,8 @@ mod joins;
 mod joins_random;
 #[cfg(feature = "sled")]
 mod migrate;
+#[cfg(feature = "sled")]
+mod node_cache;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;

@@ -160,11 +160,13 @@ pub(super) fn outcome(node: &str, index: u32) -> OutcomeRecord {
                 started_ms: 1_700_000_000_001,
                 micros: 1_500,
                 error: Some(error()),
+                cached: false,
             },
             StoredAttempt {
                 started_ms: 1_700_000_000_002,
                 micros: 900,
                 error: None,
+                cached: true,
             },
         ],
         caught: Some(error()),

@@ -184,6 +184,7 @@ async fn folded_stacks_hold_the_time_of_all_tries() {
                     started_ms,
                     micros,
                     error,
+                    cached: false,
                 });
             }
         }
