@@ -6,6 +6,8 @@
 mod dot;
 mod geometry;
 mod graphs;
+#[cfg(feature = "sled")]
+mod inside;
 mod joins;
 mod mermaid;
 #[cfg(feature = "sled")]
