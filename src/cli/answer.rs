@@ -113,9 +113,13 @@ pub(super) fn how(
 
 /// What the node of a question may ask.
 fn asks<'k>(known: &'k dyn Known, id: &QuestionId) -> Option<&'k AskView> {
-    let node = &id.task().task().node;
-    let found = known.view().nodes.iter().find(|known| known.name == *node);
-    found?.asks.as_ref()
+    let mut view = Some(known.view());
+    let mut asks = None;
+    for level in id.task().levels() {
+        let node = view?.nodes.iter().find(|known| known.name == level.node)?;
+        (view, asks) = (node.inner.as_deref(), node.asks.as_ref());
+    }
+    asks
 }
 
 /// Answers questions, and goes on with the thread.

@@ -26,6 +26,8 @@ mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_inputs;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_inside;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
@@ -68,6 +70,8 @@ mod graph_checks;
 mod graph_orders;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod guide;
+#[cfg(feature = "sled")]
+mod inner_records;
 #[cfg(feature = "sled")]
 mod joins;
 #[cfg(feature = "sled")]
