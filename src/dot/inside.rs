@@ -85,7 +85,7 @@ fn sum(view: &GraphView, path: &TaskPath, one: &Overlay, overlay: &mut Overlay) 
 }
 
 /// The graph that a task runs, and the places of the nodes that lead to it, from the outermost in.
-pub(super) fn graph_of<'g>(
+fn graph_of<'g>(
     mut view: &'g GraphView,
     path: &TaskPath,
 ) -> Option<(&'g GraphView, Vec<usize>)> {
