@@ -117,6 +117,9 @@ impl Inside {
             if let Some((class, message)) = &instance.error {
                 says.push(format!("failed ({class}): {}", one_line(message)));
             }
+            if says.is_empty() {
+                says.push("at its end".to_owned());
+            }
             let closed = usize::try_from(instance.step).unwrap_or(usize::MAX);
             format!(
                 "  inside  {} after {}: {}",

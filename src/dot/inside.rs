@@ -85,10 +85,7 @@ fn sum(view: &GraphView, path: &TaskPath, one: &Overlay, overlay: &mut Overlay) 
 }
 
 /// The graph that a task runs, and the places of the nodes that lead to it, from the outermost in.
-fn graph_of<'g>(
-    mut view: &'g GraphView,
-    path: &TaskPath,
-) -> Option<(&'g GraphView, Vec<usize>)> {
+fn graph_of<'g>(mut view: &'g GraphView, path: &TaskPath) -> Option<(&'g GraphView, Vec<usize>)> {
     let mut places = Vec::with_capacity(path.levels().len());
     for level in path.levels() {
         let place = view.nodes.iter().position(|node| node.name == level.node)?;

@@ -52,7 +52,9 @@ fn typed(desk: &Desk, suggested: &str) -> Ran {
 /// The commands that a command has suggested.
 fn suggested(text: &str) -> Vec<&str> {
     let lines = text.lines().map(|line| line.trim());
-    lines.filter_map(|line| line.strip_prefix("next: ")).collect()
+    lines
+        .filter_map(|line| line.strip_prefix("next: "))
+        .collect()
 }
 
 #[test]
@@ -90,8 +92,14 @@ fn questions_inside_are_shown_with_commands_that_a_shell_understands() {
     assert!(!shown.contains("inside  check[1]"), "{shown}");
     let value = desk.run(&["--json", "show", "t"]).exits(0).value();
     let inside = &value["inside"][1];
-    assert_eq!((&inside["task"], &inside["step"]), (&json!("2:check[2]"), &json!(2)));
-    assert_eq!(inside["tasks"][0]["asks"], json!(["2:check[2]/3:ask[0].links"]));
+    assert_eq!(
+        (&inside["task"], &inside["step"]),
+        (&json!("2:check[2]"), &json!(2))
+    );
+    assert_eq!(
+        inside["tasks"][0]["asks"],
+        json!(["2:check[2]/3:ask[0].links"])
+    );
     let questions = desk.run(&["questions"]).exits(0).out;
     assert_eq!(suggested(&questions), ways);
     let events = desk.run(&["events", "t"]).exits(0).out;
@@ -104,12 +112,19 @@ fn questions_inside_are_shown_with_commands_that_a_shell_understands() {
     assert!(wrong.contains("\"good\", \"bad\" is expected"), "{wrong}");
 
     let half = typed(&desk, ways[1]).exits(3).out;
-    assert!(half.contains("check[2] › ask  links is answered: \"good\""), "{half}");
+    assert!(
+        half.contains("check[2] › ask  links is answered: \"good\""),
+        "{half}"
+    );
     assert_eq!(suggested(&half), ["milepost answer t good"]);
     let shown = desk.run(&["show", "t"]).exits(0).out;
     assert!(shown.contains("done    check[2]"), "{shown}");
     let drawn = desk.run(&["dot", "--run", "t"]).exits(0).out;
-    for part in ["\"ask\\n×1\\n1 waits\"", "\"Unsure\\n×2\"", "\"check\\n×3\\n1 waits\""] {
+    for part in [
+        "\"ask\\n×1\\n1 waits\"",
+        "\"Unsure\\n×2\"",
+        "\"check\\n×3\\n1 waits\"",
+    ] {
         assert!(drawn.contains(part), "no {part} in {drawn}");
     }
     let done = desk.run(&["answer", "t", "bad"]).exits(0).out;
@@ -121,15 +136,26 @@ fn questions_inside_are_shown_with_commands_that_a_shell_understands() {
     for part in ["Links\\n×3", "Nothing\\n×1", "Sure\\n×1", "Unsure\\n×2"] {
         assert!(drawn.contains(part), "no {part} in {drawn}");
     }
-    let flame = desk.run(&["dot", "--run", "t", "--format", "timeline"]).exits(0).out;
-    assert!(flame.contains("<title>2:check[2]/3:ask[0]</title>"), "{flame}");
+    let flame = desk
+        .run(&["dot", "--run", "t", "--format", "timeline"])
+        .exits(0)
+        .out;
+    assert!(
+        flame.contains("<title>2:check[2]/3:ask[0]</title>"),
+        "{flame}"
+    );
     assert!(!desk.run(&["show", "t"]).exits(0).out.contains("inside  "));
 }
 
 /// Killed after any node inside, nothing that had finished there is run again.
 #[test]
 fn a_run_that_crashes_inside_of_a_subgraph_goes_on_inside() {
-    for (node, answers) in [("find", false), ("look", false), ("ask", true), ("check", true)] {
+    for (node, answers) in [
+        ("find", false),
+        ("look", false),
+        ("ask", true),
+        ("check", true),
+    ] {
         let desk = desk();
         let tallied = ["--tally", "tally", "--concurrency", "1"];
         let crash = ["--crash-after", node];
@@ -143,12 +169,16 @@ fn a_run_that_crashes_inside_of_a_subgraph_goes_on_inside() {
         assert_eq!(crashed.code, None, "ended by a signal: {}", crashed.err);
         let finished = |desk: &Desk| -> Vec<String> {
             let events = desk.run(&["events", "t", "--json"]).exits(0).values();
-            let done = events.iter().filter(|event| event["type"] == "task_finished");
-            done.map(|event| event["task"]["path"].as_str().unwrap().to_owned()).collect()
+            let done = events
+                .iter()
+                .filter(|event| event["type"] == "task_finished");
+            done.map(|event| event["task"]["path"].as_str().unwrap().to_owned())
+                .collect()
         };
         let before = finished(&desk);
         assert!(before.iter().any(|task| task.contains(node)), "{before:?}");
         let ran = desk.tally();
+        assert!(ran.contains(&"2:check[0]/1:find[0]".to_owned()), "{ran:?}");
         let resumed = desk.run(&[&["resume", "t"][..], &tallied].concat());
         assert_eq!(resumed.code, Some(3), "{}{}", resumed.out, resumed.err);
         let left = suggested(&resumed.out).len();
@@ -163,7 +193,11 @@ fn a_run_that_crashes_inside_of_a_subgraph_goes_on_inside() {
         }
         desk.run(&["answer", "t", second, "good"]).exits(0);
         let all = finished(&desk);
-        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        assert_eq!(
+            all.iter().collect::<BTreeSet<_>>().len(),
+            all.len(),
+            "{all:?}"
+        );
         assert_eq!(faults(&desk, "t"), found(&[]));
         desk.run(&["doctor"]).exits(0);
     }
@@ -174,7 +208,8 @@ fn a_run_that_crashes_inside_of_a_subgraph_goes_on_inside() {
 fn a_thread_that_is_open_inside_can_be_copied_moved_and_pruned() {
     let desk = desk();
     desk.run(&START).exits(3);
-    desk.run(&["answer", "t", "2:check[2]/3:ask[0].links", "bad"]).exits(3);
+    desk.run(&["answer", "t", "2:check[2]/3:ask[0].links", "bad"])
+        .exits(3);
     desk.run(&["copy", "t", "copied"]).exits(0);
     desk.run(&["export", "t", "--out", "t.jsonl"]).exits(0);
     desk.run(&["import", "t.jsonl", "--as", "moved"]).exits(0);
@@ -197,11 +232,20 @@ fn a_thread_that_is_open_inside_can_be_copied_moved_and_pruned() {
 #[test]
 fn a_failure_inside_is_told_where_it_was_and_what_is_open_there_is_shown() {
     let desk = desk();
-    let nosuch = desk.run(&["run", "review", "--files", "nosuch.md"]).exits(2);
-    assert!(nosuch.err.contains("nosuch.md cannot be read"), "{}", nosuch.err);
+    let nosuch = desk
+        .run(&["run", "review", "--files", "nosuch.md"])
+        .exits(2);
+    assert!(
+        nosuch.err.contains("nosuch.md cannot be read"),
+        "{}",
+        nosuch.err
+    );
     let unknown = [&START[..], &["--crash-after", "nosuch"]].concat();
     let unknown = desk.run(&unknown).exits(2).err;
-    assert!(unknown.contains("plan, check, find, look, ask, report"), "{unknown}");
+    assert!(
+        unknown.contains("plan, check, find, look, ask, report"),
+        "{unknown}"
+    );
     let limited = [&START[..], &["--step-limit", "2", "--concurrency", "1"]].concat();
     desk.run(&limited).exits(4);
     let shown = desk.run(&["show", "t"]).exits(0).out;
@@ -222,9 +266,15 @@ fn a_graph_is_shown_with_the_graphs_inside() {
     ] {
         assert!(shown.contains(part), "no {part:?} in {shown}");
     }
-    let value = desk.run(&["--json", "graphs", "show", "review"]).exits(0).value();
+    let value = desk
+        .run(&["--json", "graphs", "show", "review"])
+        .exits(0)
+        .value();
     let inner = &value["nodes"][1]["inner"];
-    assert_eq!((&inner["graph"], &inner["nodes"][2]["name"]), (&json!("check"), &json!("ask")));
+    assert_eq!(
+        (&inner["graph"], &inner["nodes"][2]["name"]),
+        (&json!("check"), &json!("ask"))
+    );
     assert_eq!(inner["edges"][1]["label"], "Links");
     assert_eq!(value["nodes"][0]["inner"], Value::Null);
 }
