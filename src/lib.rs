@@ -87,6 +87,7 @@
 //! - When a task's end has been reported ([`EventKind::TaskFinished`]), no crash makes it run
 //!   again or takes its update away. A node that is killed in its middle runs again: that is *at
 //!   least once*, and [`Context::idempotency_key`] is the tool against doing an outside effect twice.
+//!   One that is [`Effect::Irreversible`] does not: the thread pauses and asks whether it ran.
 //! - The same graph, input and state give the same next state, whatever the timing, the number of
 //!   threads, the crashes in between and the door used. Updates are merged in task-path order.
 //! - What can be wrong is wrong early: at compile time, or in [`Builder::build`] with names.

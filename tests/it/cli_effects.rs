@@ -131,7 +131,7 @@ fn a_process_that_dies_in_an_irreversible_node_is_asked_about_by_the_commands() 
         let shown = ran(path, &["--json", "show", "t"]).exits(0).value();
         assert_eq!(shown["state"]["paid"], state, "{shown}");
         ran(path, &["doctor"]).exits(0);
-        ran(path, &["export", "--out", "all.jsonl"]).exits(0);
+        ran(path, &["export", "--all", "--out", "all.jsonl"]).exits(0);
         ran(path, &["--store", "other", "import", "all.jsonl"]).exits(0);
         ran(path, &["replay", "t"]).exits(0);
     }
