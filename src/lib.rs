@@ -129,7 +129,7 @@ pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
     AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoTarget,
     JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
-    Problem, Target, Wiring, WorkerRef,
+    Problem, Settled, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,
@@ -138,7 +138,7 @@ pub use ids::{
 pub use milepost_derive::{Exits, State};
 pub use node::{
     Ask, Context, ErrorClass, Exits, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
-    Question, Retry,
+    Question, Retry, Unfinished, WhyUnfinished,
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{

@@ -251,6 +251,7 @@ impl<S: State> Builder<S> {
             exits,
             policy: Policy::default(),
             tolerate: None,
+            settle: None,
             out: None,
             empty: None,
             reads: None,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::builder::Builder;
 use super::join::Join;
+use super::settle::Settle;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
 use crate::ids::{NodeName, TaskLevel};
@@ -114,6 +115,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) exits: Vec<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) tolerate: Option<Tolerate<S>>,
+    /// What is left of a task that never finishes.
+    pub(crate) settle: Option<Settle<S>>,
     pub(crate) out: Option<Out<S>>,
     pub(crate) empty: Option<u32>,
     /// The fields that it says it reads.

@@ -11,6 +11,7 @@ mod error;
 mod exits;
 mod output;
 mod policy;
+mod settle;
 
 pub use ask::{Ask, NoQuestion, Question};
 pub(crate) use ask::{AskCodec, Asked};
@@ -22,3 +23,4 @@ pub use error::{ErrorClass, NodeError};
 pub use exits::Exits;
 pub use output::{IntoOutput, Output};
 pub use policy::{Policy, Retry};
+pub use settle::{Unfinished, WhyUnfinished};

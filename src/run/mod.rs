@@ -28,6 +28,7 @@ mod record;
 mod replay;
 mod report;
 mod runner;
+mod settle;
 mod short;
 mod stop;
 mod stream;

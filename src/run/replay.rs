@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::base::in_pieces;
+use super::settle::by_task;
 use super::{RunError, record};
 use crate::engine::{Ended, Outcome, Task, Via, reduce_states};
 use crate::graph::Compiled;
@@ -168,13 +169,17 @@ impl<S: State> Reader<'_, S> {
         input: &InputRecord,
         seq: Seq,
     ) -> Result<(), RunError> {
-        if !input.closed.is_empty() || !input.settled.is_empty() {
-            let mut updates = Vec::with_capacity(input.closed.len() + 1);
+        if !input.closed.is_empty() {
+            let mut updates = Vec::with_capacity(input.closed.len());
             for closed in &input.closed {
                 updates.push(self.replayed(&self.recorded(*closed, seq)?.changes)?);
             }
-            updates.push(self.replayed(&input.settled)?);
             self.merge(state, &mut updates, seq)?;
+        }
+        if !input.settled.is_empty() {
+            let settled = by_task(&input.settled).into_iter();
+            let settled: Result<Vec<_>, _> = settled.map(|task| self.replayed(task)).collect();
+            self.merge(state, &mut settled?, seq)?;
         }
         self.merge(state, &mut [self.replayed(&input.update)?], seq)?;
         self.values(state, &input.values)

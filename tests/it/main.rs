@@ -74,6 +74,8 @@ mod guide;
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
+#[cfg(feature = "sled")]
+mod late;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
@@ -86,6 +88,8 @@ mod run_events;
 mod run_schema;
 #[cfg(feature = "sled")]
 mod run_stop;
+#[cfg(feature = "sled")]
+mod settle;
 #[cfg(feature = "sled")]
 mod smoke;
 mod state_codec;
