@@ -43,6 +43,9 @@ pub(super) struct Globals {
     /// How many tasks may run at once [default: all of a superstep]
     #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
+    /// Go on with a thread only if this is the version of its graph that wrote it
+    #[arg(long, global = true)]
+    pub(super) pin: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,6 +57,8 @@ pub(super) enum What {
     Run,
     /// Go on with a thread where it stands
     Resume(ResumeArgs),
+    /// Run tasks of the open superstep again, whatever they had brought, and go on with the thread
+    Retry(RetryArgs),
     /// List the questions that wait for an answer
     Questions(QuestionsArgs),
     /// Answer a question, and go on with its thread
@@ -178,6 +183,20 @@ pub(super) struct ResumeArgs {
     /// Every thread that can go on by itself now: whose time has come, whose process has died
     #[arg(long, conflicts_with_all = ["thread", "all"])]
     pub(super) due: bool,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
+    #[command(flatten)]
+    pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RetryArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The tasks: NODE, NODE[INDEX], or a path as `events` and errors name it
+    #[arg(value_name = "TASK", required = true)]
+    pub(super) tasks: Vec<String>,
     /// Plain lines on a terminal, too, instead of a live view
     #[arg(long)]
     pub(super) plain: bool,

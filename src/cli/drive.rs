@@ -279,6 +279,7 @@ fn next(
         | RunError::AmbiguousAnswer { .. }
         | RunError::WrongAnswer { .. }
         | RunError::AlreadyAnswered { .. } => Some(shell.on("questions", thread)),
+        RunError::NoTask { .. } => Some(shell.on("events", thread)),
         RunError::NoPause { graph, .. } => {
             Some(shell.again(&format!("graphs show {}", quoted(graph))))
         }
@@ -291,7 +292,11 @@ fn next(
         // The store knows better than the run what to do about it.
         RunError::Store(_) => None,
         // This program can only fail again.
-        RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => None,
+        RunError::SchemaMismatch { .. }
+        | RunError::UnknownNode { .. }
+        | RunError::GraphVersionMismatch { .. }
+        | RunError::OlderOutcomes { .. }
+        | RunError::Migrate { .. } => None,
         _ => go_on.or_else(|| Some("put that right, and run it again".to_owned())),
     }
 }
@@ -308,6 +313,7 @@ pub(super) fn options(globals: &Globals, cancel: &Cancel) -> RunOptions {
     if let Some(tasks) = globals.concurrency {
         options = options.concurrency(tasks.into());
     }
+    options.pin = globals.pin;
     options
 }
 

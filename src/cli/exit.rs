@@ -194,6 +194,7 @@ impl From<RunError> for Failure {
             | RunError::AmbiguousAnswer { .. }
             | RunError::WrongAnswer { .. }
             | RunError::AlreadyAnswered { .. } => (Exit::Usage, "look at the open questions"),
+            RunError::NoTask { .. } => (Exit::Usage, "look at what happened in the thread"),
             RunError::Pruned { .. } => (Exit::Usage, "look at the thread's history"),
             RunError::OtherLine { .. } | RunError::NoBranch { .. } => (
                 Exit::Usage,
@@ -208,6 +209,18 @@ impl From<RunError> for Failure {
             RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => {
                 (Exit::Failed, "go on with the program that wrote it")
             }
+            RunError::GraphVersionMismatch { .. } => (
+                Exit::Failed,
+                "go on with the program that wrote it, or without --pin",
+            ),
+            RunError::OlderOutcomes { .. } => (
+                Exit::Failed,
+                "go on with the program that wrote it, or fork the thread there",
+            ),
+            RunError::Migrate { .. } => (
+                Exit::Failed,
+                "mend the lift, or go on with the program that wrote it",
+            ),
             _ => (
                 Exit::Failed,
                 "put that right, then resume the thread: what had finished is kept",

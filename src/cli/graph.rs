@@ -26,6 +26,7 @@ pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
             "conditional": edge.conditional,
             "payload": edge.payload,
             "when_empty": edge.when_empty,
+            "on_error": edge.on_error,
         })
     });
     value["edges"] = edges.collect();
@@ -153,8 +154,10 @@ fn about(node: &NodeView) -> String {
     let Policy {
         retry,
         timeout,
+        idle_timeout,
         concurrency,
         blocking,
+        effect,
         step_limit,
     } = &node.policy;
     if let Some(asks) = &node.asks {
@@ -167,6 +170,9 @@ fn about(node: &NodeView) -> String {
     if let Some(timeout) = timeout {
         about.push(format!("timeout {timeout:?}"));
     }
+    if let Some(idle) = idle_timeout {
+        about.push(format!("idle timeout {idle:?}"));
+    }
     if let Some(tasks) = concurrency {
         about.push(format!("at most {tasks} at once"));
     }
@@ -175,6 +181,9 @@ fn about(node: &NodeView) -> String {
     }
     if *blocking {
         about.push("blocking".to_owned());
+    }
+    if let Some(effect) = effect {
+        about.push(effect.name().to_owned());
     }
     for (verb, fields) in [("reads", &node.reads), ("writes", &node.writes)] {
         match fields.as_deref() {
@@ -214,7 +223,9 @@ fn policy_json(policy: &Policy) -> Value {
     json!({
         "retry": retry,
         "timeout_ms": policy.timeout.map(millis),
+        "idle_timeout_ms": policy.idle_timeout.map(millis),
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
+        "effect": policy.effect.map(|effect| effect.name()),
     })
 }

@@ -141,8 +141,9 @@ impl LiveView {
                 self.done += 1;
                 self.failures += u64::from(tolerated.is_some());
             }
-            EventKind::TaskFailed { task, .. } => {
+            EventKind::TaskFailed { task, exit, .. } => {
                 self.running.remove(task);
+                self.done += usize::from(exit.is_some());
                 self.failures += 1;
             }
             // These begin or close what the others tell of.
@@ -314,6 +315,8 @@ mod tests {
             kind: NodeKind::default(),
             exits: Vec::new(),
             payload: None,
+            payload_shape: None,
+            cache: None,
             asks: None,
             reads: None,
             writes: None,
@@ -327,9 +330,11 @@ mod tests {
             conditional: false,
             payload: None,
             when_empty: false,
+            on_error: false,
         };
         GraphView {
             doc: "",
+            versions: vec![1],
             name: "graph".to_owned(),
             state: "State",
             joins: Vec::new(),

@@ -109,6 +109,7 @@ mod picture;
 mod probe;
 mod read;
 mod region;
+mod retry;
 mod shell;
 mod show;
 mod signal;

@@ -24,7 +24,7 @@ use super::out::Out;
 use super::region::Above;
 use super::{
     answer, cancel, demo, diff, doctor, drive, export, follow, graph, history, import, in_use,
-    keep, list, look, new, picture, show, travel, worker,
+    keep, list, look, new, picture, retry, show, travel, worker,
 };
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreError};
@@ -124,6 +124,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
                 None => Err(shell.no_graph(None)),
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
+            What::Retry(args) => retry::retry(&mut shell, args).await,
             What::Questions(args) => answer::questions(&mut shell, &args).await,
             What::Answer(args) => answer::answer(&mut shell, &args).await,
             What::Worker(args) => worker::work(&mut shell, &args).await,

@@ -85,6 +85,7 @@ pub(super) struct Task {
 pub(super) enum End {
     Finished,
     Tolerated(ErrorText),
+    Handled(ErrorText),
     Failed(ErrorText),
 }
 
@@ -124,8 +125,18 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
             put(open, task, tries, end);
         }
         EventKind::TaskFailed {
-            task, tries, error, ..
-        } => put(open, task, tries, End::Failed(error.clone())),
+            task,
+            tries,
+            error,
+            exit,
+            ..
+        } => {
+            let end = match exit {
+                Some(_) => End::Handled(error.clone()),
+                None => End::Failed(error.clone()),
+            };
+            put(open, task, tries, end);
+        }
         EventKind::Committed { step, at_ms, .. } => {
             let call = open.get_or_insert_with(|| Call::at(*at_ms as f64));
             let stage = call.stage(step.get());

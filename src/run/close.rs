@@ -184,6 +184,9 @@ impl<S: State> Run<S> {
             .status_at(tables, &position.frontier, &kept.ran);
         let status = self.stop.or_cancelled(status);
         self.executed += 1;
+        if let Some(pulse) = &self.shared.port.pulse {
+            pulse.beat();
+        }
         self.questions = Questions::default();
         self.parked.clear();
         self.shared.port.recall.clear();
@@ -494,6 +497,7 @@ impl<S: State> Run<S> {
                     class: error.class().name().to_owned(),
                     message: error.full(),
                 },
+                exit: None,
             });
         }
     }

@@ -10,15 +10,16 @@ use super::base::Segments;
 use super::load::{self, Loaded};
 use super::options::Busy;
 use super::record::Unstorable;
+use super::schema;
 use super::stop::after;
 use crate::graph::Graph;
 use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
-    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
-    StoreError, StoredBase, StoredChange, Take, TimerRecord, Wish, WishKind, Write,
+    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
+    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, TimerRecord, Wish, WishKind, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -147,6 +148,9 @@ impl<S: State> Log<S> {
                 "the thread was written with another version of its graph"
             );
         }
+        if let Some(error) = loaded.barred.take() {
+            return Err(error);
+        }
         if !self.segments.are_whole() {
             self.segments = std::mem::take(&mut loaded.segments);
         }
@@ -225,7 +229,7 @@ impl<S: State> Log<S> {
         };
         if self.fresh {
             schema = seq;
-            records.push(Record::Schema(load::schema(self.graph.tables())));
+            records.push(Record::Schema(schema::schema(self.graph.tables())));
             seq = seq.next();
         }
         for timer in self.timers.drain(..) {
@@ -359,6 +363,20 @@ impl<S: State> Log<S> {
 
     /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
     pub(crate) async fn answers(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
+        self.beside(records).await
+    }
+
+    /// Writes that outcomes of the open superstep are discarded; how the thread stands does not
+    /// change by it. Returns its seq.
+    pub(crate) async fn discarded(
+        &mut self,
+        discarded: DiscardedRecord,
+    ) -> Result<Seq, StoreError> {
+        self.beside(vec![Record::Discarded(discarded)]).await
+    }
+
+    /// Writes records that change nothing of how the thread stands. Returns the seq of the first.
+    async fn beside(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
         let first = self.next;
         let status = self
             .head

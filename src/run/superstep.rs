@@ -89,9 +89,8 @@ impl<S: State> Run<S> {
             unreachable!("the superstep is open")
         };
         let task = &superstep.tasks[0];
-        let result = self
-            .shared
-            .tolerated(task.node, task.payload.as_ref(), ended);
+        let at = self.standing(superstep.step, task);
+        let result = self.shared.tolerated(&at, task.payload.as_ref(), ended, 1);
         self.one_ended(result, Vec::new(), late).await
     }
 
@@ -133,9 +132,10 @@ impl<S: State> Run<S> {
         match late {
             // It was told to end, and did.
             Some(why) => self.stopped(why, failed).await,
-            None if failed.is_empty() && self.waiting() == 0 => self.unfinished().await,
-            None if failed.is_empty() => self.paused().await,
-            None => self.failed(failed).await,
+            None if !failed.is_empty() => self.failed(failed).await,
+            None if self.has_ended() => self.close_complete().await,
+            None if self.waiting() == 0 => self.unfinished().await,
+            None => self.paused().await,
         }
     }
 
@@ -226,11 +226,7 @@ impl<S: State> Run<S> {
         }
         drop(crowd);
         failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        let Stage::Open(superstep) = &self.stage else {
-            unreachable!("the superstep is open")
-        };
-        let waiting = self.waiting();
-        let complete = superstep.recorded.len() + waiting == superstep.tasks.len();
+        let (waiting, complete) = (self.waiting(), self.is_complete());
         match stopping {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
@@ -240,13 +236,7 @@ impl<S: State> Run<S> {
                 Some((why, _)) => self.stopped(why, failed).await,
                 None => self.paused().await,
             },
-            _ => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
-                else {
-                    unreachable!("the superstep is open")
-                };
-                self.close_many(superstep).await
-            }
+            _ => self.close_complete().await,
         }
     }
 
@@ -260,8 +250,12 @@ impl<S: State> Run<S> {
         if let Some(why) = self.stop.now() {
             return self.stopped(why, Vec::new()).await;
         }
-        let lost = self.lost();
-        self.failed(lost).await
+        let lost = self.catch(self.lost()).await?;
+        match self.waiting() {
+            _ if !lost.is_empty() => self.failed(lost).await,
+            0 => self.close_complete().await,
+            _ => self.paused().await,
+        }
     }
 
     /// Tasks that are gone without an end: what they held panicked when it was dropped.

@@ -150,7 +150,7 @@ impl Tree {
                 (tip.status, tip.stopped) = (stopped.status, Some(*seq));
                 return;
             }
-            Record::Answer(_) => return,
+            Record::Answer(_) | Record::Discarded(_) => return,
             Record::Input(input) => {
                 self.inputs.insert(*seq, (*branch, input.run.clone()));
                 (input.step, input.status)

@@ -4,7 +4,7 @@
 
 use super::record::Record;
 
-/// What a frame holds, as its number in the stored format. Records are 1 to 14, in the order of
+/// What a frame holds, as its number in the stored format. Records are 1 to 16, in the order of
 /// the variants of [`Record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -43,6 +43,8 @@ impl FrameKind {
             Record::Compensation(_) => 12,
             Record::Inner(_) => 13,
             Record::Branch(_) => 14,
+            Record::Begun(_) => 15,
+            Record::Discarded(_) => 16,
         })
     }
 
@@ -62,7 +64,7 @@ impl FrameKind {
     /// Reads the number; none if no kind of this version has it.
     pub(crate) const fn parse(number: u8) -> Option<Self> {
         Some(match number {
-            1..=14 => Self::Record(number),
+            1..=16 => Self::Record(number),
             64 => Self::Head,
             65 => Self::Name,
             66 => Self::Run,

@@ -227,6 +227,7 @@ fn every_line_of_every_command_is_json_where_that_is_asked_for() {
         ("run count --thread j", 0),
         (&research, 0),
         ("resume half", 0),
+        ("retry half count", 2),
         ("threads --sizes", 0),
         ("show j", 0),
         ("show j --field n", 0),

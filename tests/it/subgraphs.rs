@@ -6,8 +6,8 @@ use std::time::Duration;
 use milepost::store::{MemoryStore, Severity, Status, check};
 use milepost::{
     Answers, Append, Ask, Cancel, Command, Context, End, Ended, ErrorClass, EventKind, Exits,
-    Graph, NodeError, NodeKind, Output, Policy, Progress, QuestionId, Retry, RunError, RunOptions,
-    Runner, Snapshot, State, WhyDue, agenda, events, history, questions,
+    Graph, NodeError, NodeKind, Output, Policy, Progress, Question, QuestionId, Retry, RunError,
+    RunOptions, Runner, Snapshot, State, WhyDue, agenda, events, history, questions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -533,6 +533,63 @@ fn a_listener_and_a_reader_of_the_log_see_the_same() {
     });
 }
 
+/// C28, without a model: what a node streams, here and inside, is what the state keeps; the node is
+/// called once, starts and ends are as many, and the order is start, text, update, checkpoint.
+#[test]
+fn what_was_streamed_is_what_was_kept() {
+    on_both(async || {
+        for place in [Place::Nowhere, Place::memory()] {
+            let calls = Calls::default();
+            let speaks = async |calls: Calls, _: Snapshot<Inner>, cx: Context| {
+                let text = format!("answer #{}", calls.hit("speaks"));
+                for piece in text.split_inclusive(' ') {
+                    cx.token(piece).await;
+                }
+                Ok::<_, NodeError>(note(text))
+            };
+            let mut inner = Graph::builder("inner");
+            let model = inner.node("model", with(calls.clone(), speaks));
+            inner.start(model);
+            inner.edge(model, End);
+            let graph = around(&calls, inner.build().unwrap(), 1);
+            let runner = place.runner(graph, RunOptions::new());
+            let (events, ended) = listen(&runner, &thread("t"), start()).await;
+            let (_, state) = ended.unwrap();
+            assert_eq!(calls.of("speaks"), 1);
+            assert_eq!(state.log[1], "answer #1");
+            let tokens = events.iter().filter_map(|event| match &event.kind {
+                EventKind::Token { task, text } => Some((task.to_string(), text.as_str())),
+                _ => None,
+            });
+            let (tasks, texts): (Vec<_>, Vec<_>) = tokens.unzip();
+            assert_eq!(texts.concat(), state.log[1]);
+            assert_eq!(tasks, ["2:sub[0]/1:model[0]"; 2]);
+            let of_model = |event: &&milepost::Event| match &event.kind {
+                EventKind::TaskStarted { task, .. }
+                | EventKind::Token { task, .. }
+                | EventKind::TaskFinished { task, .. } => task.levels().len() == 2,
+                EventKind::Committed { .. } => event.within.is_some(),
+                _ => false,
+            };
+            let of_model: Vec<_> = events.iter().filter(of_model).cloned().collect();
+            let order = [
+                "try 1 of 2:sub[0]/1:model[0]",
+                "token answer ",
+                "token #1",
+                "done 2:sub[0]/1:model[0] (1)",
+                "committed 1, next []",
+            ];
+            assert_eq!(told(&of_model), order);
+            let count =
+                |is: fn(&EventKind) -> bool| events.iter().filter(|one| is(&one.kind)).count();
+            assert_eq!(
+                count(|kind| matches!(kind, EventKind::TaskStarted { .. })),
+                count(|kind| matches!(kind, EventKind::TaskFinished { .. }))
+            );
+        }
+    });
+}
+
 /// An inner node that fails leaves what was finished inside; resume and retry go on behind it.
 #[test]
 fn a_failure_inside_costs_only_the_node_that_failed() {
@@ -591,6 +648,78 @@ fn a_failure_inside_costs_only_the_node_that_failed() {
                 assert_eq!((calls.of("n1"), calls.of("n2")), (1, 2));
             }
         }
+    });
+}
+
+/// A node around a graph that takes too long is tried again, and goes on where it was cut, with a
+/// store and without one.
+#[test]
+fn a_timeout_cuts_a_graph_inside_where_it_stands() {
+    on_both(async || {
+        for place in [Place::Nowhere, Place::memory()] {
+            let calls = Calls::default();
+            let mut inner = Graph::builder("inner");
+            let n1 = inner.node("n1", with((calls.clone(), "n1"), notes));
+            let hangs = async |calls: Calls, _: Snapshot<Inner>, _: Context| {
+                if calls.hit("n2") == 1 {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, NodeError>(note("n2"))
+            };
+            let n2 = inner.node("n2", with(calls.clone(), hangs));
+            inner.start(n1);
+            inner.edge(n1, n2);
+            inner.edge(n2, End);
+            let mut g = Graph::builder("outer");
+            let sub = g.subgraph("sub", inner.build().unwrap(), enter, leave);
+            g.start(sub);
+            g.edge(sub, End);
+            let retry = Retry {
+                first_wait: Duration::from_millis(1),
+                ..Retry::default()
+            };
+            let policy = Policy::default().retry(retry);
+            g.policy(sub, policy.timeout(Duration::from_millis(50)));
+            let runner = place.runner(g.build().unwrap(), RunOptions::new());
+            let report = runner.run(&thread("t"), start()).await.unwrap();
+            assert_eq!(report.state.log, ["n1", "n2"], "{place:?}");
+            assert_eq!((calls.of("n1"), calls.of("n2")), (1, 2), "{place:?}");
+        }
+    });
+}
+
+/// A question inside whose time is over is answered by its default, when the thread is taken up.
+#[test]
+fn a_question_inside_expires_with_its_default() {
+    on_both(async || {
+        let place = Place::memory();
+        let calls = Calls::default();
+        let t = thread("t");
+        let mut inner = Graph::builder("inner");
+        let asks = async |calls: Calls, _: Snapshot<Inner>, cx: Context| {
+            calls.hit("asks");
+            let Some(answer) = cx.answer::<Which>("q")? else {
+                let question = Question::new("q", Which { number: 1 });
+                let nobody = "nobody".to_owned();
+                let question = question.expires(Duration::ZERO).or_else(&nobody);
+                return Ok(Output::ask_all([question]));
+            };
+            Ok::<Asks, NodeError>(Output::Done(note(answer), ()))
+        };
+        let n = inner.node("n", with(calls.clone(), asks));
+        inner.start(n);
+        inner.edge(n, End);
+        let graph = around(&calls, inner.build().unwrap(), 1);
+        let runner = place.runner(graph, RunOptions::new());
+        let mut report = runner.run(&t, start()).await.unwrap();
+        if !report.ended.is_finished() {
+            let store = place.open().unwrap();
+            let due = agenda(&*store, std::time::SystemTime::now()).await.unwrap();
+            assert_eq!(due.due[0].why, WhyDue::Expired);
+            report = runner.run(&t, Command::go_on()).await.unwrap();
+        }
+        assert_eq!(report.state.log, ["p", "nobody", "q"]);
+        assert_eq!(calls.of("asks"), 2);
     });
 }
 

@@ -6,7 +6,7 @@ use super::held::{Held, Resting};
 use super::store::InnerStore;
 use crate::graph::Graph;
 use crate::ids::TaskPath;
-use crate::node::{Body, Call, Context, ErrorClass, NodeError, Payload, Returned};
+use crate::node::{Body, Call, Context, ErrorClass, NodeError, Payload, Pulse, Returned};
 use crate::run::execute::{Layers, layers};
 use crate::run::handle::Run;
 use crate::run::log::Log;
@@ -42,6 +42,8 @@ pub(crate) struct Host {
     pub(crate) port: Arc<RunPort>,
     /// That task, from the outermost graph in.
     pub(crate) path: TaskPath,
+    /// Its signs of life, if anybody looks: what lives inside of it is one.
+    pub(crate) pulse: Option<Arc<Pulse>>,
 }
 
 impl<S: State, I: State> Nested<S, I> {
@@ -78,40 +80,32 @@ impl<S: State, I: State> Inner<S, I> {
         let Ok(port) = cx.port().downcast::<RunPort>() else {
             return Err(NodeError::invalid("a subgraph runs only inside of a run"));
         };
-        let path = cx.task();
         let host = Arc::new(Host {
             port,
-            path: path.clone(),
+            path: cx.task(),
+            pulse: cx.pulse(),
         });
         let limit = cx.remaining_steps();
         let entered = self.entered(&host, limit, || (self.enter)(payload, &state));
-        let mut run = entered.await?;
+        let mut run = Kept {
+            run: Some(entered.await?),
+            host: &host,
+        };
         // Held, it would make the merge of the outer graph copy the state.
         drop(state);
-        let ended = run.finish().await;
-        let inners = &host.port.inners;
-        let keeps = |run: Run<I>| {
-            if run.log.is_none() && !run.over {
-                inners.leave(&path, Box::new(run));
-            }
-        };
-        let report = match ended {
-            Ok(report) => report,
-            Err(error) => {
-                keeps(run);
-                return Err(failed(error));
-            }
-        };
+        let report = run.get().finish().await.map_err(failed)?;
         let held = match report.ended {
-            Ended::Finished => return (self.leave)(payload, &report.state),
-            Ended::Paused { .. } | Ended::Parked { .. } => Held::Resting(resting(&run, &host)),
+            Ended::Finished => {
+                run.run = None;
+                return (self.leave)(payload, &report.state);
+            }
+            Ended::Paused { .. } | Ended::Parked { .. } => Held::Resting(resting(run.get(), &host)),
             Ended::StepLimit { limit } => {
-                let whose = run.limited.clone().unwrap_or_else(|| path.clone());
-                Held::Limited(limit, whose)
+                let whose = run.get().limited.clone();
+                Held::Limited(limit, whose.unwrap_or(host.path.clone()))
             }
             _ => Held::Stopped,
         };
-        keeps(run);
         Ok(Returned::Held(Box::new(held)))
     }
 
@@ -175,6 +169,32 @@ impl<S: State, I: State> Inner<S, I> {
                 *known = Some((Arc::clone(options), Arc::clone(&fresh)));
                 fresh
             }
+        }
+    }
+}
+
+/// An inner run at work. Where there is no store to go on from, it is kept for the next call, also
+/// if this one is dropped half way: what has finished inside is not run again.
+struct Kept<'h, I: State> {
+    run: Option<Run<I>>,
+    host: &'h Host,
+}
+
+impl<I: State> Kept<'_, I> {
+    fn get(&mut self) -> &mut Run<I> {
+        self.run
+            .as_mut()
+            .expect("it is taken out when it has ended")
+    }
+}
+
+impl<I: State> Drop for Kept<'_, I> {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take()
+            && run.log.is_none()
+            && !run.over
+        {
+            self.host.port.inners.leave(&self.host.path, Box::new(run));
         }
     }
 }
