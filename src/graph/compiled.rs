@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::builder::Builder;
 use super::catch::Catch;
 use super::join::Join;
+use super::settle::Settle;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
 use crate::ids::{NodeName, TaskLevel};
@@ -115,6 +116,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) exits: Vec<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) tolerate: Option<Tolerate<S>>,
+    /// What is left of a task that never finishes.
+    pub(crate) settle: Option<Settle<S>>,
     /// Its error exits, in the order in which they are asked.
     pub(crate) catches: Vec<Catch>,
     pub(crate) out: Option<Out<S>>,

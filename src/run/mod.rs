@@ -33,6 +33,7 @@ mod report;
 mod retry;
 mod runner;
 mod schema;
+mod settle;
 mod short;
 mod stop;
 mod stream;

@@ -93,6 +93,8 @@ mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
 #[cfg(feature = "sled")]
+mod late;
+#[cfg(feature = "sled")]
 mod migrate;
 mod pictures;
 #[cfg(feature = "sled")]
@@ -110,6 +112,8 @@ mod run_events;
 mod run_schema;
 #[cfg(feature = "sled")]
 mod run_stop;
+#[cfg(feature = "sled")]
+mod settle;
 #[cfg(feature = "sled")]
 mod smoke;
 mod state_codec;
