@@ -88,6 +88,13 @@ pub enum EventKind {
         /// The checkpoint from which it goes on.
         at: Seq,
     },
+    /// Somebody has discarded what tasks of the open superstep had brought: they run again.
+    Discarded {
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
+        /// The tasks, in path order.
+        tasks: Vec<TaskPath>,
+    },
     /// A superstep begins. Live only.
     SuperstepStarted {
         /// The superstep.
@@ -101,6 +108,14 @@ pub enum EventKind {
         task: TaskPath,
         /// The try, from 1.
         attempt: u32,
+    },
+    /// The body of an irreversible task begins, or goes on after a wait; with a store, that is
+    /// durable before it does.
+    Begun {
+        /// The task.
+        task: TaskPath,
+        /// When, in milliseconds since 1970.
+        at_ms: u64,
     },
     /// A piece of text from a node. Live only.
     Token {
@@ -169,7 +184,8 @@ pub enum EventKind {
         /// The answer, as MessagePack with names.
         answer: Vec<u8>,
     },
-    /// A task failed for good.
+    /// A task failed for good. Where an error exit took the failure on, the task has ended with it:
+    /// with a store, its record is durable.
     TaskFailed {
         /// The task.
         task: TaskPath,
@@ -179,6 +195,8 @@ pub enum EventKind {
         tries: Vec<Try>,
         /// The last error.
         error: ErrorText,
+        /// The error exit that took it on; none where the failure ended the call.
+        exit: Option<String>,
     },
     /// A superstep closed; with a store, its commit is durable.
     Committed {

@@ -87,6 +87,7 @@
 //! - When a task's end has been reported ([`EventKind::TaskFinished`]), no crash makes it run
 //!   again or takes its update away. A node that is killed in its middle runs again: that is *at
 //!   least once*, and [`Context::idempotency_key`] is the tool against doing an outside effect twice.
+//!   One that is [`Effect::Irreversible`] does not: the thread pauses and asks whether it ran.
 //! - The same graph, input and state give the same next state, whatever the timing, the number of
 //!   threads, the crashes in between and the door used. Updates are merged in task-path order.
 //! - What can be wrong is wrong early: at compile time, or in [`Builder::build`] with names.
@@ -127,9 +128,9 @@ pub mod store;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
-    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoTarget,
-    JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place, Point,
-    Problem, Target, Wiring, WorkerRef,
+    AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoHandler,
+    IntoTarget, JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place,
+    Point, Problem, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,
@@ -137,14 +138,15 @@ pub use ids::{
 };
 pub use milepost_derive::{Exits, State};
 pub use node::{
-    Ask, Context, ErrorClass, Exits, IntoOutput, NoQuestion, Node, NodeError, Output, Policy,
-    Question, Retry,
+    AfterCrash, Ask, Context, Effect, ErrorClass, Exits, Failure, IntoOutput, MayHaveRun,
+    NoQuestion, Node, NodeError, Output, Policy, Question, Retry, RunContext,
 };
 pub use policy::{Call, Layer, Next};
 pub use run::{
     Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
-    EventReader, Moved, OpenQuestion, Progress, ReplayReport, Report, Run, RunError, RunOptions,
-    RunStream, Runner, WhyDue, agenda, events, events_until, history, questions,
+    EventReader, GraphChange, GraphPart, Moved, OpenQuestion, Progress, ReplayReport, Report, Run,
+    RunError, RunOptions, RunStream, Runner, Siblings, WhyDue, agenda, cancel, drain, events,
+    events_until, history, questions,
 };
 pub use state::{
     Add, Append, ByKey, Change, Codec, CodecError, Ephemeral, Field, Keep, KeepBest, KeepFirst,
@@ -156,9 +158,9 @@ pub use state::{
 #[doc(hidden)]
 pub mod plumbing {
     pub use crate::state::{
-        Accessors, AnyField, Asked, EncodedBase, EncodedChange, Fitting, ItemReader, ItemWriter,
-        MergeFault, ReducerInfo, Slot, Staged, fits, settle, settle_field, show_update, stage,
-        stage_field,
+        Accessors, AnyField, Asked, Both, Comparable, EncodedBase, EncodedChange, Fitting,
+        Incomparable, ItemReader, ItemWriter, MergeFault, MigrateFault, Older, ReducerInfo, Slot,
+        Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
     };
 }
 
@@ -171,9 +173,15 @@ pub struct Readme;
 /// The code in the guide, as tests.
 #[cfg(all(doctest, feature = "sled", feature = "cli"))]
 #[doc = include_str!("../docs/guide/src/first-graph.md")]
+#[doc = include_str!("../docs/guide/src/state.md")]
+#[doc = include_str!("../docs/guide/src/exits.md")]
+#[doc = include_str!("../docs/guide/src/fan-out.md")]
+#[doc = include_str!("../docs/guide/src/langgraph.md")]
 #[doc = include_str!("../docs/guide/src/running.md")]
 #[doc = include_str!("../docs/guide/src/questions.md")]
 #[doc = include_str!("../docs/guide/src/joins.md")]
+#[doc = include_str!("../docs/guide/src/inside.md")]
+#[doc = include_str!("../docs/guide/src/failure.md")]
 #[doc = include_str!("../docs/guide/src/subgraphs.md")]
 #[derive(Debug)]
 pub struct Guide;

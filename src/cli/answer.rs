@@ -14,7 +14,7 @@ use super::shell::{Shell, quoted};
 use super::source::{Sources, Text};
 use super::when::date;
 use super::{data::Data, form, json as shown, read};
-use crate::{Answers, AskView, OpenQuestion, QuestionId, Shape, ThreadId};
+use crate::{AfterCrash, Answers, MayHaveRun, OpenQuestion, QuestionId, Shape, ThreadId};
 
 /// Lists what waits for an answer.
 pub(super) async fn questions(shell: &mut Shell, args: &QuestionsArgs) -> Result<Exit, Failure> {
@@ -62,10 +62,13 @@ pub(super) fn asked(question: &OpenQuestion) -> String {
     let until = question
         .expires_ms
         .map(|ms| format!(", until {}", date(ms)));
+    // The engine's own may be answered in ways that no author has explained.
+    let ways = AfterCrash::answers(id).then(|| format!("; {}", form::words(&own())));
     format!(
-        "{} asks {}: {value}{}",
+        "{} asks {}: {value}{}{}",
         id.task(),
         id.key(),
+        ways.unwrap_or_default(),
         until.unwrap_or_default()
     )
 }
@@ -94,7 +97,13 @@ pub(super) fn how(
     known: Option<&dyn Known>,
 ) -> String {
     let asks = known.and_then(|known| asks(known, &question.id));
-    let example = asks.map_or_else(|| "JSON".to_owned(), |asks| form::example(&asks.answer_is));
+    let example = asks.map_or_else(|| "JSON".to_owned(), |shape| form::example(&shape));
+    // Of a node with exits, "it ran" is said by one of them.
+    let exit = AfterCrash::answers(&question.id)
+        .then(|| question.read::<MayHaveRun>().ok()?.exits.into_iter().next())
+        .flatten();
+    let by = exit.map(|exit| quoted(&json!({"ran_by": exit}).to_string()));
+    let example = by.unwrap_or(example);
     let words = shell.on("answer", thread);
     match open {
         [_] => format!("{words} {example}"),
@@ -111,15 +120,23 @@ pub(super) fn how(
     }
 }
 
-/// What the node of a question may ask.
-fn asks<'k>(known: &'k dyn Known, id: &QuestionId) -> Option<&'k AskView> {
+/// What the engine's own questions are answered with.
+fn own() -> Shape {
+    Shape::of::<AfterCrash>()
+}
+
+/// What a question is answered with, where that is known.
+fn asks(known: &dyn Known, id: &QuestionId) -> Option<Shape> {
+    if AfterCrash::answers(id) {
+        return Some(own());
+    }
     let mut view = Some(known.view());
     let mut asks = None;
     for level in id.task().levels() {
         let node = view?.nodes.iter().find(|known| known.name == level.node)?;
         (view, asks) = (node.inner.as_deref(), node.asks.as_ref());
     }
-    asks
+    Some(asks?.answer_is.clone())
 }
 
 /// Answers questions, and goes on with the thread.
@@ -204,7 +221,7 @@ fn value(
     id: &QuestionId,
     word: &str,
 ) -> Result<Data, Failure> {
-    let shape = asks(known, id).map_or(Shape::Any, |asks| asks.answer_is.clone());
+    let shape = asks(known, id).unwrap_or(Shape::Any);
     let refused = |what: String| {
         let next = format!("{} {}", shell.on("answer", thread), form::example(&shape));
         Failure::usage(format!(
@@ -242,7 +259,7 @@ fn interview(
     }
     let mut answers: Option<Answers> = None;
     for question in open {
-        let shape = asks(known, &question.id).map_or(Shape::Any, |asks| asks.answer_is.clone());
+        let shape = asks(known, &question.id).unwrap_or(Shape::Any);
         shell.out.hint(&asked(question));
         let value = loop {
             let prompt = format!(

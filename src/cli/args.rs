@@ -43,6 +43,9 @@ pub(super) struct Globals {
     /// How many tasks may run at once [default: all of a superstep]
     #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
+    /// Go on with a thread only if this is the version of its graph that wrote it
+    #[arg(long, global = true)]
+    pub(super) pin: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -54,12 +57,16 @@ pub(super) enum What {
     Run,
     /// Go on with a thread where it stands
     Resume(ResumeArgs),
+    /// Run tasks of the open superstep again, whatever they had brought, and go on with the thread
+    Retry(RetryArgs),
     /// List the questions that wait for an answer
     Questions(QuestionsArgs),
     /// Answer a question, and go on with its thread
     Answer(AnswerArgs),
     /// Take up, again and again, what is due: what waited for a time, what a dead process has left
     Worker(WorkerArgs),
+    /// Ask a run to stop, whichever process works on it
+    Cancel(CancelArgs),
     /// List the threads of the store
     Threads(ThreadsArgs),
     /// Show where a thread stands, and its state
@@ -184,6 +191,20 @@ pub(super) struct ResumeArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct RetryArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// The tasks: NODE, NODE[INDEX], or a path as `events` and errors name it
+    #[arg(value_name = "TASK", required = true)]
+    pub(super) tasks: Vec<String>,
+    /// Plain lines on a terminal, too, instead of a live view
+    #[arg(long)]
+    pub(super) plain: bool,
+    #[command(flatten)]
+    pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct QuestionsArgs {
     /// The thread [default: all]
     pub(super) thread: Option<ThreadId>,
@@ -202,6 +223,21 @@ pub(super) struct AnswerArgs {
     pub(super) plain: bool,
     #[command(flatten)]
     pub(super) probes: Probes,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CancelArgs {
+    /// The thread
+    pub(super) thread: ThreadId,
+    /// Why, to be kept with the thread
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub(super) reason: Option<String>,
+    /// Only at the next boundary: what is running is not told to end
+    #[arg(long)]
+    pub(super) drain: bool,
+    /// Wait until it has stopped, at most as long as --deadline says
+    #[arg(long)]
+    pub(super) wait: bool,
 }
 
 #[derive(Debug, Args)]
@@ -456,7 +492,7 @@ pub(super) struct DemoArgs {
 }
 
 /// Every status that a thread can have.
-const STATUSES: [Status; 7] = [
+const STATUSES: [Status; 8] = [
     Status::Running,
     Status::Paused,
     Status::Parked,
@@ -464,6 +500,7 @@ const STATUSES: [Status; 7] = [
     Status::Finished,
     Status::Cancelled,
     Status::Limited,
+    Status::Drained,
 ];
 
 fn status(text: &str) -> Result<Status, String> {
@@ -472,6 +509,13 @@ fn status(text: &str) -> Result<Status, String> {
         let known: Vec<_> = STATUSES.iter().map(Status::to_string).collect();
         format!("a thread is one of {}", known.join(", "))
     })
+}
+
+fn reason(text: &str) -> Result<String, &'static str> {
+    match text.len() {
+        0..=1024 => Ok(text.to_owned()),
+        _ => Err("a reason has at most 1024 bytes"),
+    }
 }
 
 fn seq(text: &str) -> Result<u64, &'static str> {

@@ -288,6 +288,7 @@ fn next(
         | RunError::AmbiguousAnswer { .. }
         | RunError::WrongAnswer { .. }
         | RunError::AlreadyAnswered { .. } => Some(shell.on("questions", thread)),
+        RunError::NoTask { .. } => Some(shell.on("events", thread)),
         RunError::NoPause { graph, .. } => {
             Some(shell.again(&format!("graphs show {}", quoted(graph))))
         }
@@ -300,7 +301,11 @@ fn next(
         // The store knows better than the run what to do about it.
         RunError::Store(_) => None,
         // This program can only fail again.
-        RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => None,
+        RunError::SchemaMismatch { .. }
+        | RunError::UnknownNode { .. }
+        | RunError::GraphVersionMismatch { .. }
+        | RunError::OlderOutcomes { .. }
+        | RunError::Migrate { .. } => None,
         _ => go_on.or_else(|| Some("put that right, and run it again".to_owned())),
     }
 }
@@ -317,6 +322,7 @@ pub(super) fn options(globals: &Globals, cancel: &Cancel) -> RunOptions {
     if let Some(tasks) = globals.concurrency {
         options = options.concurrency(tasks.into());
     }
+    options.pin = globals.pin;
     options
 }
 
@@ -338,6 +344,7 @@ pub(super) fn report(
     let status = match end.ended {
         Ended::Finished => "finished",
         Ended::Cancelled => "cancelled",
+        Ended::Drained => "drained",
         Ended::Paused { .. } => "paused",
         Ended::Parked { .. } => "parked",
         _ => "limited",

@@ -19,7 +19,7 @@ use super::shell;
 use crate::store::CheckpointStore;
 use crate::{
     Answers, AsNode, Branch, BuildError, Command, Graph, GraphView, Moved, ReplayReport, RunError,
-    RunId, Runner, Seq, Snapshot, State, ThreadId,
+    RunId, Runner, Seq, Snapshot, State, TaskPath, ThreadId,
 };
 
 /// Why flags make no input.
@@ -166,6 +166,9 @@ pub(super) trait Known: Send + Sync {
 
     /// A resume.
     fn go_on(&self) -> Opening;
+
+    /// A resume after what these tasks had brought was discarded.
+    fn retry(&self, tasks: Vec<TaskPath>) -> Opening;
 
     /// A resume after answers.
     fn answer(&self, answers: Answers) -> Opening;
@@ -352,6 +355,10 @@ impl<S: State> Known for Held<S> {
 
     fn go_on(&self) -> Opening {
         self.opening(Command::go_on())
+    }
+
+    fn retry(&self, tasks: Vec<TaskPath>) -> Opening {
+        self.opening(Command::retry(tasks))
     }
 
     fn answer(&self, answers: Answers) -> Opening {

@@ -51,7 +51,7 @@ impl From<Ended> for Exit {
             Ended::Finished => Exit::Done,
             Ended::Paused { .. } => Exit::Waiting,
             Ended::Parked { .. } => Exit::Parked,
-            Ended::Cancelled => Exit::Cancelled,
+            Ended::Cancelled | Ended::Drained => Exit::Cancelled,
             Ended::StepLimit { .. } | Ended::Deadline { .. } => Exit::Limited,
         }
     }
@@ -67,6 +67,7 @@ pub(super) fn stands(status: Status) -> &'static str {
         Status::Finished => "nothing is left to run",
         Status::Cancelled => "it was asked to stop",
         Status::Limited => "the limit of supersteps or of time was used up",
+        Status::Drained => "its process gave it back at a boundary, for another one to go on",
     }
 }
 
@@ -193,6 +194,7 @@ impl From<RunError> for Failure {
             | RunError::AmbiguousAnswer { .. }
             | RunError::WrongAnswer { .. }
             | RunError::AlreadyAnswered { .. } => (Exit::Usage, "look at the open questions"),
+            RunError::NoTask { .. } => (Exit::Usage, "look at what happened in the thread"),
             RunError::Pruned { .. } => (Exit::Usage, "look at the thread's history"),
             RunError::OtherLine { .. } | RunError::NoBranch { .. } => (
                 Exit::Usage,
@@ -207,6 +209,18 @@ impl From<RunError> for Failure {
             RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. } => {
                 (Exit::Failed, "go on with the program that wrote it")
             }
+            RunError::GraphVersionMismatch { .. } => (
+                Exit::Failed,
+                "go on with the program that wrote it, or without --pin",
+            ),
+            RunError::OlderOutcomes { .. } => (
+                Exit::Failed,
+                "go on with the program that wrote it, or fork the thread there",
+            ),
+            RunError::Migrate { .. } => (
+                Exit::Failed,
+                "mend the lift, or go on with the program that wrote it",
+            ),
             _ => (
                 Exit::Failed,
                 "put that right, then resume the thread: what had finished is kept",

@@ -12,8 +12,10 @@ use super::entry::Known;
 use crate::store::{
     CheckpointStore, FieldRecord, Head, Record, SchemaRecord, Severity, Status, StoredTask,
 };
-use crate::{FieldView, RunError, Seq, ThreadId};
+use crate::{FieldView, GraphChange, GraphPart, GraphView, RunError, Seq, ThreadId};
 
+/// How many records are read at once.
+const PAGE: usize = 256;
 /// What to do where the records make no sense to their own graph.
 const RESTORE: &str =
     "put back the last good copy of the store, or import an export of this thread";
@@ -44,12 +46,28 @@ pub(super) async fn fit(
         });
     };
     if let Some(Record::Schema(stored)) = one(store, thread, head.schema).await.as_deref() {
-        let differences = differences(stored, &view.fields);
-        if differences.is_empty() && stored.fingerprint != known.fingerprint() {
-            let what = format!(
-                "it was written with another version of graph \"{}\"",
-                view.name
-            );
+        let differences = match older(stored, view) {
+            Some(what) => {
+                let next = "nothing, if that is meant: it is lifted when it goes on";
+                tell(Severity::Warning, "state".to_owned(), what, next);
+                if let Some(task) = unmerged(store, thread, head).await {
+                    let what = format!(
+                        "the result of {task} is recorded and not merged yet, which only version \
+                         {} can",
+                        stored.version
+                    );
+                    let next = "finish the superstep with the program that began it, or fork the \
+                                thread at its head: then its tasks run again";
+                    let place = format!("superstep {}", head.step + 1);
+                    tell(unusable, place, what, next);
+                }
+                Vec::new()
+            }
+            None => differences(stored, view),
+        };
+        if stored.fingerprint != known.fingerprint()
+            && let Some(what) = other_graph(stored, view, differences.is_empty())
+        {
             let next = "nothing, if that is meant: it goes on with the new version";
             tell(Severity::Warning, "graph".to_owned(), what, next);
         }
@@ -58,7 +76,11 @@ pub(super) async fn fit(
                 true => (unusable, OTHER_PROGRAM),
                 false => (Severity::Warning, "nothing, if that is meant"),
             };
-            tell(severity, format!("field {}", found.field), found.what, next);
+            let place = match found.field {
+                Some(field) => format!("field {field}"),
+                None => "state".to_owned(),
+            };
+            tell(severity, place, found.what, next);
         }
     }
     let frontier = match one(store, thread, head.seq).await.as_deref() {
@@ -83,7 +105,9 @@ pub(super) async fn fit(
         let is_told = told.iter().any(|told| told.next == OTHER_PROGRAM);
         let is_other = matches!(
             error,
-            RunError::SchemaMismatch { .. } | RunError::UnknownNode { .. }
+            RunError::SchemaMismatch { .. }
+                | RunError::UnknownNode { .. }
+                | RunError::Migrate { .. }
         );
         if is_other && is_told {
             return told;
@@ -117,24 +141,76 @@ fn missing(frontier: &[StoredTask], known: &dyn Known) -> BTreeSet<String> {
     missing.map(|task| task.node.clone()).collect()
 }
 
+/// What is to be said of a thread whose state is lifted.
+fn older(stored: &SchemaRecord, view: &GraphView) -> Option<String> {
+    let [own, _, ..] = view.versions[..] else {
+        return None;
+    };
+    let version = stored.version;
+    (version < own).then(|| {
+        format!("it was written with version {version} of the state, the graph has version {own}")
+    })
+}
+
+/// A task of the open superstep whose result is recorded.
+async fn unmerged(
+    store: &Arc<dyn CheckpointStore>,
+    thread: &ThreadId,
+    head: &Head,
+) -> Option<String> {
+    let mut from = head.seq.next();
+    loop {
+        let page = store.records(thread, from, PAGE).await.ok()?;
+        from = page.last()?.seq.next();
+        for stored in page.iter().filter(|stored| stored.branch == head.branch) {
+            if let Record::Outcome(outcome) = &*stored.record {
+                return Some(format!("node \"{}\"", outcome.node));
+            }
+        }
+    }
+}
+
+/// What is to be said of a thread of another version of its graph; nothing where its fields say it.
+fn other_graph(stored: &SchemaRecord, view: &GraphView, same_fields: bool) -> Option<String> {
+    let changes = GraphChange::between(stored, view);
+    let is_of_fields = |change: &&GraphChange| match change {
+        GraphChange::Added { part, .. }
+        | GraphChange::Dropped { part, .. }
+        | GraphChange::Changed { part, .. } => *part == GraphPart::Field,
+        GraphChange::Wiring => false,
+    };
+    let changes = changes.iter().filter(|change| !is_of_fields(change));
+    let changes: Vec<_> = changes.map(GraphChange::to_string).collect();
+    let what = format!(
+        "it was written with another version of graph \"{}\"",
+        view.name
+    );
+    match changes.is_empty() {
+        true => same_fields.then_some(what),
+        false => Some(format!("{what}: {}", changes.join("; "))),
+    }
+}
+
 struct Difference {
-    field: String,
+    /// The field; none for the state as a whole.
+    field: Option<String>,
     what: String,
     /// Whether the state cannot be loaded.
     is_fatal: bool,
 }
 
-fn differences(stored: &SchemaRecord, fields: &[FieldView]) -> Vec<Difference> {
+fn differences(stored: &SchemaRecord, view: &GraphView) -> Vec<Difference> {
+    let fields = &view.fields;
     let mut all = Vec::new();
     let mut add = |field: &str, what: String, is_fatal| {
         all.push(Difference {
-            field: field.to_owned(),
+            field: Some(field.to_owned()),
             what,
             is_fatal,
         });
     };
     for field in fields {
-        let Some(old) = stored.fields.iter().find(|old| old.name == field.name) else {
+        let Some(old) = stored.fields.iter().find(|old| is_called(field, old)) else {
             let what = match field.required {
                 true => "the graph requires it, and the thread has none",
                 false => "it is new in the graph: it has its default",
@@ -142,6 +218,10 @@ fn differences(stored: &SchemaRecord, fields: &[FieldView]) -> Vec<Difference> {
             add(field.name, what.to_owned(), field.required);
             continue;
         };
+        if old.name != field.name {
+            let what = format!("it was stored as \"{}\", and is found so", old.name);
+            add(field.name, what, false);
+        }
         if (&old.shape, old.codec) != (&field.shape, field.codec) {
             let what = format!(
                 "it was stored as {} (codec {}), the graph has {} (codec {})",
@@ -158,10 +238,25 @@ fn differences(stored: &SchemaRecord, fields: &[FieldView]) -> Vec<Difference> {
             add(field.name, what, false);
         }
     }
-    let is_dropped = |old: &&FieldRecord| !fields.iter().any(|field| field.name == old.name);
+    let is_dropped = |old: &&FieldRecord| !fields.iter().any(|field| is_called(field, old));
     for old in stored.fields.iter().filter(is_dropped) {
         let what = "the graph has it no more: its value is left out".to_owned();
         add(&old.name, what, false);
     }
+    if let [own, ..] = view.versions[..]
+        && stored.version > own
+    {
+        let version = stored.version;
+        let what = format!("it was written with version {version}, the graph has version {own}");
+        all.push(Difference {
+            field: None,
+            what,
+            is_fatal: true,
+        });
+    }
     all
+}
+
+fn is_called(field: &FieldView, old: &FieldRecord) -> bool {
+    field.name == old.name || field.aliases.contains(&old.name.as_str())
 }

@@ -326,7 +326,8 @@ impl Flag {
 
     /// One value: a word, the text of a file, or JSON.
     fn one(&self, shape: &Shape, text: &Text) -> Result<Data, String> {
-        let is_word = text.from.is_none() && form::is_word(shape);
+        let is_enum = matches!(form::some(shape).0, Shape::Enum(_));
+        let is_word = text.from.is_none() && (form::is_word(shape) || is_enum);
         match is_word || form::is_text(shape) {
             // The word null is no value; a file that says null is a text.
             true if text.from.is_some() => {

@@ -46,9 +46,20 @@ pub(super) fn item(shape: &Shape) -> Option<&Shape> {
 
 /// The names of an enum's variants, if none carries anything.
 pub(super) fn names(variants: &[ShapeVariant]) -> Option<Vec<&'static str>> {
-    let is_unit = |variant: &ShapeVariant| variant.content == ShapeContent::Unit;
-    let all_are = !variants.is_empty() && variants.iter().all(is_unit);
+    let all_are = !variants.is_empty() && variants.iter().all(|variant| is_unit(&variant));
     all_are.then(|| variants.iter().map(|variant| variant.name).collect())
+}
+
+/// Whether one of an enum's variants has this name and carries nothing.
+pub(super) fn has(variants: &[ShapeVariant], name: &str) -> bool {
+    variants
+        .iter()
+        .filter(is_unit)
+        .any(|variant| variant.name == name)
+}
+
+fn is_unit(variant: &&ShapeVariant) -> bool {
+    variant.content == ShapeContent::Unit
 }
 
 /// What stands for the value in a line of help.
@@ -131,8 +142,8 @@ pub(super) fn example(shape: &Shape) -> String {
     match some(shape).0 {
         Shape::Text => "text".to_owned(),
         Shape::Char => "a".to_owned(),
-        Shape::Enum(variants) => match names(variants).and_then(|names| names.first().copied()) {
-            Some(name) => name.to_owned(),
+        Shape::Enum(variants) => match variants.iter().find(is_unit) {
+            Some(variant) => variant.name.to_owned(),
             None => example_json(shape),
         },
         shape => example_json(shape),
@@ -171,8 +182,7 @@ pub(super) fn example_json(shape: &Shape) -> String {
             object(fields)
         }
         Shape::Enum(variants) => {
-            let unit = |variant: &&ShapeVariant| variant.content == ShapeContent::Unit;
-            let variant = variants.iter().find(unit).or_else(|| variants.first());
+            let variant = variants.iter().find(is_unit).or_else(|| variants.first());
             match variant.map(|variant| (variant.name, &variant.content)) {
                 None => "null".to_owned(),
                 Some((name, ShapeContent::Unit)) => format!("{name:?}"),

@@ -40,6 +40,7 @@ fn whole_json(view: &GraphView) -> Value {
             "conditional": edge.conditional,
             "payload": edge.payload,
             "when_empty": edge.when_empty,
+            "on_error": edge.on_error,
         })
     });
     value["edges"] = edges.collect();
@@ -183,8 +184,10 @@ fn about(node: &NodeView) -> String {
     let Policy {
         retry,
         timeout,
+        idle_timeout,
         concurrency,
         blocking,
+        effect,
         step_limit,
     } = &node.policy;
     if let Some(asks) = &node.asks {
@@ -197,6 +200,9 @@ fn about(node: &NodeView) -> String {
     if let Some(timeout) = timeout {
         about.push(format!("timeout {timeout:?}"));
     }
+    if let Some(idle) = idle_timeout {
+        about.push(format!("idle timeout {idle:?}"));
+    }
     if let Some(tasks) = concurrency {
         about.push(format!("at most {tasks} at once"));
     }
@@ -205,6 +211,9 @@ fn about(node: &NodeView) -> String {
     }
     if *blocking {
         about.push("blocking".to_owned());
+    }
+    if let Some(effect) = effect {
+        about.push(effect.name().to_owned());
     }
     for (verb, fields) in [("reads", &node.reads), ("writes", &node.writes)] {
         match fields.as_deref() {
@@ -244,8 +253,10 @@ fn policy_json(policy: &Policy) -> Value {
     json!({
         "retry": retry,
         "timeout_ms": policy.timeout.map(millis),
+        "idle_timeout_ms": policy.idle_timeout.map(millis),
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
         "step_limit": policy.step_limit,
+        "effect": policy.effect.map(|effect| effect.name()),
     })
 }

@@ -14,8 +14,8 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, SledStore, Status, StoreError, Stored, Take,
-    ThreadArchive, Write,
+    Asked, CheckpointStore, Claim, Extent, Head, RunRow, SledStore, Status, StoreError, Stored,
+    Take, ThreadArchive, Wish, Wished, Write,
 };
 #[cfg(unix)]
 use crate::store::{Peer, Window};
@@ -229,6 +229,22 @@ impl CheckpointStore for Sight {
 
     async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
         read!(self.thread_names())
+    }
+
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.way().store.wish(thread, wish).await
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        read!(self.wished(thread))
+    }
+
+    async fn ask_to_stop(
+        &self,
+        thread: &ThreadId,
+        wish: Wish,
+    ) -> Result<Option<Asked>, StoreError> {
+        read!(self.ask_to_stop(thread, wish.clone()))
     }
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {

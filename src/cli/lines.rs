@@ -66,9 +66,16 @@ impl Lines {
             EventKind::Branched { branch, at, .. } => {
                 format!("      back to checkpoint {at}, on branch {branch}")
             }
+            EventKind::Discarded { tasks, .. } => {
+                let tasks = tasks
+                    .iter()
+                    .map(|task| format!("{}  is to run again", at(task)));
+                tasks.collect::<Vec<_>>().join("\n")
+            }
             EventKind::TaskStarted { task, attempt } if *attempt > 1 => {
                 format!("{}  try {attempt}", at(task))
             }
+            EventKind::Begun { task, .. } => format!("{}  begins, irreversible", at(task)),
             EventKind::Custom { task, name, value } => {
                 let value = json::value(1, value);
                 format!("{}  {name}: {value}", at(task))
@@ -104,14 +111,16 @@ impl Lines {
                 task,
                 attempts,
                 error,
+                exit,
                 ..
             } => {
+                let handled = if exit.is_some() { ", handled" } else { "" };
                 let tries = match attempts {
                     1 => String::new(),
                     n => format!(" after {n} tries"),
                 };
                 let ErrorText { class, message } = error;
-                format!("{}  failed{tries} ({class}): {message}", at(task))
+                format!("{}  failed{tries}{handled} ({class}): {message}", at(task))
             }
             EventKind::Committed {
                 step, edges, next, ..
@@ -305,6 +314,9 @@ pub(super) fn event_json(event: &Event) -> Value {
             "task_started",
             json!({"task": task(path), "attempt": attempt}),
         ),
+        EventKind::Begun { task: path, at_ms } => {
+            ("begun", json!({"task": task(path), "at_ms": at_ms}))
+        }
         EventKind::Token { task: path, text } => {
             ("token", json!({"task": task(path), "text": text}))
         }
@@ -372,9 +384,20 @@ pub(super) fn event_json(event: &Event) -> Value {
             attempts,
             tries: all,
             error: why,
+            exit,
         } => (
             "task_failed",
-            json!({"task": task(path), "attempts": attempts, "tries": tries(all), "error": error(why)}),
+            json!({
+                "task": task(path),
+                "attempts": attempts,
+                "tries": tries(all),
+                "error": error(why),
+                "exit": exit,
+            }),
+        ),
+        EventKind::Discarded { at_ms, tasks } => (
+            "discarded",
+            json!({"at_ms": at_ms, "tasks": tasks.iter().map(task).collect::<Vec<_>>()}),
         ),
         EventKind::Committed {
             step,
@@ -452,12 +475,17 @@ mod tests {
                 parent: Branch::new(0),
                 at: Seq::new(7),
             },
-            EventKind::Branched { .. } => EventKind::SuperstepStarted {
+            EventKind::Branched { .. } => EventKind::Discarded {
+                at_ms: 5,
+                tasks: vec![task],
+            },
+            EventKind::Discarded { .. } => EventKind::SuperstepStarted {
                 step,
                 tasks: vec![task],
             },
             EventKind::SuperstepStarted { .. } => EventKind::TaskStarted { task, attempt: 2 },
-            EventKind::TaskStarted { .. } => EventKind::Token {
+            EventKind::TaskStarted { .. } => EventKind::Begun { task, at_ms: 5 },
+            EventKind::Begun { .. } => EventKind::Token {
                 task,
                 text: "to".to_owned(),
             },
@@ -499,6 +527,7 @@ mod tests {
                 attempts: 1,
                 tries,
                 error,
+                exit: Some("on error".to_owned()),
             },
             EventKind::TaskFailed { .. } => EventKind::Committed {
                 step,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::args::ThreadsArgs;
+use super::cancel;
 use super::exit::{Exit, Failure, stands};
 use super::graph::graph_json;
 use super::out::{cut, one_line, shown};
@@ -44,6 +45,12 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
     let store: Arc<dyn CheckpointStore> = Arc::new(sight);
     let mut threads = all_threads(&*store).await?;
     threads.sort_by(|(left, _), (right, _)| left.cmp(right));
+    if let Some(graph) = &which.graph
+        && !threads.iter().any(|(_, head)| head.graph == *graph)
+    {
+        // A graph of another program may have threads here, a misspelt one has none.
+        shell.graph(graph)?;
+    }
     let all = threads.len();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default();
@@ -70,6 +77,11 @@ pub(super) async fn threads(shell: &mut Shell, which: &ThreadsArgs) -> Result<Ex
         line.push_str(&format!(", {}", ago(head.updated_ms)));
         if head.status == Status::Running && !in_use {
             line.push_str(", its process has died");
+        }
+        let asked = cancel::pending(&*store, thread, head).await?;
+        value["asked"] = cancel::json_of(asked.as_ref());
+        if let Some(asked) = &asked {
+            line.push_str(&format!(", asked to {}", asked.kind));
         }
         if which.sizes {
             let size = Size::of(&*store, thread).await?;

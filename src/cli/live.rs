@@ -146,10 +146,11 @@ impl LiveView {
                 self.done += usize::from(!is_inside);
                 self.failures += u64::from(tolerated.is_some());
             }
-            EventKind::TaskFailed { task, .. } => {
+            EventKind::TaskFailed { task, exit, .. } => {
                 self.end(task);
-                // Inside, it is a failure of the task around it, too.
-                self.failures += u64::from(!is_inside);
+                self.done += usize::from(!is_inside && exit.is_some());
+                // Inside, one that is not handled is a failure of the task around it, too.
+                self.failures += u64::from(!is_inside || exit.is_some());
             }
             // These begin or close what the others tell of.
             _ => {}
@@ -337,6 +338,8 @@ mod tests {
             kind: NodeKind::default(),
             exits: Vec::new(),
             payload: None,
+            payload_shape: None,
+            cache: None,
             asks: None,
             reads: None,
             writes: None,
@@ -350,9 +353,11 @@ mod tests {
             conditional: false,
             payload: None,
             when_empty: false,
+            on_error: false,
         };
         GraphView {
             doc: "",
+            versions: vec![1],
             name: "graph".to_owned(),
             state: "State",
             joins: Vec::new(),

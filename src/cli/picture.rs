@@ -154,6 +154,7 @@ fn nodes(view: &GraphView, overlay: &Overlay, times: bool) -> Value {
             "visits": run.visits,
             "retries": run.retries,
             "tolerated": run.tolerated,
+            "handled": run.handled,
             "failures": run.failures,
             "open": run.open,
             "failed": run.failed,

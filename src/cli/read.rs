@@ -38,6 +38,10 @@ pub(super) fn word(shape: &Shape, text: &str) -> Result<Data, Wrong> {
             let known = names.contains(&text);
             known.then(|| Data::Text(text.to_owned())).ok_or_else(other)
         }
+        // A case without content is a word, also where others have some.
+        Shape::Enum(variants) if form::has(variants, text) => Ok(Data::Text(text.to_owned())),
+        // No JSON of an enum is a bare word.
+        Shape::Enum(_) if text.chars().all(|c| c.is_alphanumeric() || c == '_') => Err(other()),
         shape => json(shape, text),
     }
 }

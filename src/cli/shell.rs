@@ -23,8 +23,8 @@ use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::region::Above;
 use super::{
-    answer, demo, diff, doctor, drive, export, follow, graph, history, import, in_use, keep, list,
-    look, new, picture, show, travel, worker,
+    answer, cancel, demo, diff, doctor, drive, export, follow, graph, history, import, in_use,
+    keep, list, look, new, picture, retry, show, travel, worker,
 };
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreError};
@@ -124,9 +124,11 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
                 None => Err(shell.no_graph(None)),
             },
             What::Resume(args) => drive::resume(&mut shell, args).await,
+            What::Retry(args) => retry::retry(&mut shell, args).await,
             What::Questions(args) => answer::questions(&mut shell, &args).await,
             What::Answer(args) => answer::answer(&mut shell, &args).await,
             What::Worker(args) => worker::work(&mut shell, &args).await,
+            What::Cancel(args) => cancel::cancel(&mut shell, &args).await,
             What::Threads(args) => list::threads(&mut shell, &args).await,
             What::Show(args) => show::show(&mut shell, &args).await,
             What::History(args) => history::history(&mut shell, &args).await,

@@ -17,7 +17,7 @@ use super::look::checkpoint;
 use super::out::{cut, one_line};
 use super::shell::Shell;
 use super::when::{ago, date};
-use super::{answer, json, path, unknown};
+use super::{answer, cancel, json, path, unknown};
 use crate::store::{
     CheckpointStore, Head, OutcomeRecord, OutcomeRef, Record, Status, Stored, StoredTask,
 };
@@ -76,6 +76,11 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     } else {
         value["stands"] = json!(meaning(head.status, in_use));
     }
+    let asked = match at {
+        None => cancel::pending(&*store, thread, &head).await?,
+        Some(_) => None,
+    };
+    value["asked"] = cancel::json_of(asked.as_ref());
     value["did"] = told.did_json();
     value["frontier"] = told.frontier_json();
     value["inside"] = told.inside.json(&open);
@@ -127,8 +132,13 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
         "  did     {}",
         cut(&told.did(head.step), width.max(40) - 10)
     ));
-    if let Some((class, message)) = &told.error {
-        out.say(format!("  error   ({class}) {message}"));
+    if let Some(asked) = &asked {
+        out.say(format!("  asked   {}", cancel::text_of(asked)));
+    }
+    match &told.error {
+        Some((class, reason)) if class == "cancelled" => out.say(format!("  reason  {reason}")),
+        Some((class, message)) => out.say(format!("  error   ({class}) {message}")),
+        None => {}
     }
     for line in told.open(args.full, width) {
         out.say(line);

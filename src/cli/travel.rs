@@ -228,13 +228,20 @@ pub(super) async fn replay(shell: &mut Shell, thread: &ThreadId) -> Result<Exit,
         "thread": thread.as_str(),
         "branch": report.branch.get(),
         "checkpoints": report.checkpoints,
+        "older": report.older,
         "differences": found.iter().map(difference).collect::<Vec<_>>(),
     }));
     let name = one_line(thread.as_str());
-    let all = format!(
+    let mut all = format!(
         "{} checkpoints of branch {}",
         report.checkpoints, report.branch
     );
+    if report.older > 0 {
+        let older = report.older;
+        all.push_str(&format!(
+            " (and not {older} of an older version of the state)"
+        ));
+    }
     if found.is_empty() {
         let told = format!("thread {name}: {all} were merged and decided again: nothing differs");
         shell.out.say(told);

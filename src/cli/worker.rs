@@ -42,7 +42,7 @@ pub(super) async fn work(shell: &mut Shell, args: &WorkerArgs) -> Result<Exit, F
     loop {
         let now = SystemTime::now();
         let plan = agenda(&*store, now).await?;
-        if !cancel.is_cancelled() {
+        if !cancel.is_draining() {
             for due in plan.due {
                 let free = running.len() < usize::from(args.threads);
                 if free && !held.contains(&due.thread) && !given_up.contains(&due.thread) {
@@ -58,7 +58,10 @@ pub(super) async fn work(shell: &mut Shell, args: &WorkerArgs) -> Result<Exit, F
                 }
             }
         }
-        if running.is_empty() && (args.once || cancel.is_cancelled()) {
+        if running.is_empty() && cancel.is_draining() {
+            return Ok(worst.max(Exit::Cancelled));
+        }
+        if running.is_empty() && args.once {
             return Ok(worst);
         }
         let until_next = plan.next.and_then(|next| next.duration_since(now).ok());
@@ -75,11 +78,17 @@ pub(super) async fn work(shell: &mut Shell, args: &WorkerArgs) -> Result<Exit, F
                 }
             }
             () = signals.next() => {
+                // First nothing new begins, then what runs is told to end, then it is cut.
                 if cancel.is_cancelled() {
                     return Ok(Exit::Cancelled);
                 }
-                cancel.cancel();
-                shell.out.hint("milepost: stopping when the running nodes are done");
+                if cancel.is_draining() {
+                    cancel.cancel();
+                    shell.out.hint("milepost: the running nodes are told to end");
+                } else {
+                    cancel.drain();
+                    shell.out.hint("milepost: stopping when the running supersteps are closed");
+                }
             }
             () = tokio::time::sleep(wait.max(Duration::from_millis(10))) => {}
         }
@@ -111,6 +120,8 @@ fn start(
         WhyDue::Expired => "the time of its question is over",
         WhyDue::Answered => "it was answered",
         WhyDue::LeftBehind => "it was left in its middle",
+        WhyDue::Drained => "another process gave it back",
+        WhyDue::Asked => "it was asked to stop",
     };
     shell
         .out

@@ -437,6 +437,7 @@ fn told(task: &Task, stage: &Stage, track: &Track<'_>) -> String {
     told.push(match &task.end {
         End::Finished => "finished".to_owned(),
         End::Tolerated(error) => format!("tolerated ({}): {}", error.class, error.message),
+        End::Handled(error) => format!("failed ({}), handled: {}", error.class, error.message),
         End::Failed(error) => format!("failed ({}): {}", error.class, error.message),
     });
     let waited = task.closed.map_or(0.0, |closed| closed - since);

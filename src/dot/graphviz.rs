@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::line::Stroke;
-use super::look::{INK, LINE, Shape, TAKEN};
+use super::look::{BROKEN, INK, LINE, Shape, TAKEN};
 use super::overlay::Overlay;
 use super::scene::{Line, Scene, Spot};
 use super::text::DotText;
@@ -15,7 +15,7 @@ use crate::graph::GraphView;
 /// - A join is a funnel that says what it waits for.
 /// - A plain edge is a solid line, an exit or a branch a dashed one with its label, a fan-out a
 ///   thick one with `each` and the type of its payloads, and what is taken in place of a fan-out
-///   over nothing is dotted.
+///   over nothing is dotted. An error exit is dashed, orange, and has a hollow arrow.
 ///
 /// A node that runs a graph, and shows it ([`NodeView::inner`](crate::NodeView::inner)), is a
 /// cluster. The same graph gives the same bytes each time. Ids are places (`n0`, `n1`, …), labels decode to
@@ -201,6 +201,15 @@ fn write_edge(
         Stroke::Solid => {}
         Stroke::Dashed => attributes.push("style=\"dashed\"".to_owned()),
         Stroke::Dotted => attributes.push("style=\"dotted\"".to_owned()),
+        Stroke::Broken => {
+            attributes.push("style=\"dashed\"".to_owned());
+            if line.edge.payload.is_none() {
+                attributes.push("arrowhead=\"onormal\"".to_owned());
+            }
+            if !line.taken {
+                attributes.push(format!("color=\"{BROKEN}\", fontcolor=\"{BROKEN}\""));
+            }
+        }
     }
     let is_fan_out = line.edge.payload.is_some();
     if is_fan_out {

@@ -13,11 +13,15 @@ pub(super) enum Stroke {
     Dashed,
     /// Stands in for a fan-out over nothing.
     Dotted,
+    /// Taken where the node has failed.
+    Broken,
 }
 
 /// The stroke of an edge.
 pub(super) fn stroke(edge: &EdgeView) -> Stroke {
-    if edge.when_empty {
+    if edge.on_error {
+        Stroke::Broken
+    } else if edge.when_empty {
         Stroke::Dotted
     } else if edge.conditional {
         Stroke::Dashed
@@ -69,6 +73,7 @@ pub(super) fn facts(place: usize, Drawn { overlay, times }: Drawn<'_>) -> Vec<St
     for (count, one, more) in [
         (node.retries, "retry", "retries"),
         (node.tolerated, "tolerated", "tolerated"),
+        (node.handled, "handled", "handled"),
         (node.failures, "failure", "failures"),
     ] {
         if count > 0 {
@@ -115,7 +120,7 @@ pub(super) fn time(micros: u64) -> String {
     }
 }
 
-/// What a node says that it reads and writes.
+/// What a node says of itself: its effect outside, what it reads and writes.
 pub(super) fn declared(node: &NodeView) -> Vec<String> {
     let fields = |verb, fields: &Option<Vec<&'static str>>| {
         fields.as_ref().map(|fields| match fields.as_slice() {
@@ -123,6 +128,11 @@ pub(super) fn declared(node: &NodeView) -> Vec<String> {
             fields => format!("{verb} {}", fields.join(", ")),
         })
     };
-    let said = [fields("reads", &node.reads), fields("writes", &node.writes)];
+    let effect = node.policy.effect.map(|effect| effect.name().to_owned());
+    let said = [
+        effect,
+        fields("reads", &node.reads),
+        fields("writes", &node.writes),
+    ];
     said.into_iter().flatten().collect()
 }

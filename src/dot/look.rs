@@ -156,6 +156,9 @@ pub(super) const fn look(kind: NodeKind) -> Look {
 /// A line that a run has taken.
 pub(super) const TAKEN: &str = "#2a7fb8";
 
+/// An error exit that no run has taken: told from the others by its dashes and its arrow, too.
+pub(super) const BROKEN: &str = "#c55a11";
+
 /// The look of a node in a run. What is left to run and what failed are dark with light text, the
 /// one blue and the other vermilion: apart from each other and from every kind also without
 /// colours, for the label says it too. What was never visited is pale.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::line::Stroke;
-use super::look::{INK, KINDS, Look, START, TAKEN, look};
+use super::look::{BROKEN, INK, KINDS, Look, START, TAKEN, look};
 use super::overlay::Overlay;
 use super::scene::{Line, Scene, Spot};
 use super::text::{MermaidText, YamlText};
@@ -117,6 +117,7 @@ fn write_graph(
     }
     for line in scene.lines() {
         let arrow = match (line.edge.payload, line.stroke) {
+            (_, Stroke::Broken) => "-.-x",
             (Some(_), _) => "==>",
             (None, Stroke::Solid) => "-->",
             (None, Stroke::Dashed | Stroke::Dotted) => "-.->",
@@ -172,6 +173,9 @@ impl Styles {
             (Some(_), Stroke::Dashed) => styles.push("stroke-dasharray:7 5".to_owned()),
             (_, Stroke::Dotted) => styles.push("stroke-dasharray:2 4".to_owned()),
             _ => {}
+        }
+        if line.stroke == Stroke::Broken && !line.taken {
+            styles.push(format!("stroke:{BROKEN}"));
         }
         if line.taken {
             styles.push(format!("stroke:{TAKEN},stroke-width:3px"));

@@ -63,12 +63,14 @@ pub struct Overlay {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeRun {
-    /// How many of its tasks ended, those with a tolerated failure included.
+    /// How many of its tasks ended, those whose failure was tolerated or handled included.
     pub visits: u32,
     /// How many tries were made again after a failure.
     pub retries: u32,
     /// How many of its tasks failed where the graph tolerates it.
     pub tolerated: u32,
+    /// How many of its tasks failed where an error exit took that on.
+    pub handled: u32,
     /// How often one of its tasks failed for good, which ended the call.
     pub failures: u32,
     /// How many of its tasks are left to run.
@@ -177,6 +179,7 @@ impl Overlay {
             all.visits += one.visits;
             all.retries += one.retries;
             all.tolerated += one.tolerated;
+            all.handled += one.handled;
             all.failures += one.failures;
             all.open += one.open;
             all.failed |= one.failed;
@@ -260,6 +263,21 @@ impl Overlay {
                     node.tolerated += u32::from(tolerated.is_some());
                     node.open = node.open.saturating_sub(1);
                     node.last_micros = *micros;
+                }
+            }
+            EventKind::TaskFailed {
+                task,
+                attempts,
+                tries,
+                exit: Some(_),
+                ..
+            } => {
+                if let Some(node) = self.named(view, task.task().node.as_str()) {
+                    node.visits += 1;
+                    node.retries += attempts.saturating_sub(1);
+                    node.handled += 1;
+                    node.open = node.open.saturating_sub(1);
+                    node.last_micros = tries.last().map_or(0, |last| last.micros);
                 }
             }
             EventKind::TaskFailed { task, attempts, .. } => {

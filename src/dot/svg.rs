@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::layout::{ARROW, At, Layout, Node, Part, Route, Wire, layout};
 use super::line::{Stroke, counted};
-use super::look::{INK, LINE, Shape, TAKEN};
+use super::look::{BROKEN, INK, LINE, Shape, TAKEN};
 use super::measure;
 use super::outline::{DOUBLE, N};
 use super::overlay::Overlay;
@@ -275,7 +275,12 @@ impl<'g> Placed<'g> {
     ) -> fmt::Result {
         let (from, to) = (&self.spots[line.from], &self.spots[line.to]);
         let is_fan_out = line.edge.payload.is_some();
-        let color = if line.taken { TAKEN } else { LINE };
+        let is_broken = line.stroke == Stroke::Broken;
+        let color = match (line.taken, is_broken) {
+            (true, _) => TAKEN,
+            (false, true) => BROKEN,
+            (false, false) => LINE,
+        };
         let (from_id, to_id) = (&from.id, &to.id);
         writeln!(
             f,
@@ -295,6 +300,7 @@ impl<'g> Placed<'g> {
             Stroke::Solid => "",
             Stroke::Dashed => " stroke-dasharray=\"6 4\"",
             Stroke::Dotted => " stroke-dasharray=\"0.5 4\" stroke-linecap=\"round\"",
+            Stroke::Broken => " stroke-dasharray=\"8 3 2 3\"",
         };
         let (path, before, tip) = path(route);
         writeln!(
@@ -312,7 +318,12 @@ impl<'g> Placed<'g> {
                 format!("{} {}", N(x), N(y))
             };
             let (point, one, other) = (at(0.0, 0.0), at(ARROW, 3.8), at(ARROW, -3.8));
-            writeln!(f, "<path d=\"M{point}L{one}L{other}Z\" fill=\"{color}\"/>")?;
+            // A hollow head still covers the end of the line below it, on any ground.
+            let fill = match is_broken {
+                true => format!("fill=\"none\" stroke=\"{color}\" stroke-linejoin=\"round\""),
+                false => format!("fill=\"{color}\""),
+            };
+            writeln!(f, "<path d=\"M{point}L{one}L{other}Z\" {fill}/>")?;
         }
         if let Some(At { x, y }) = route.label {
             text(f, label, (x, y), LABEL, "", color)?;

@@ -91,6 +91,7 @@ pub(super) struct Task {
 pub(super) enum End {
     Finished,
     Tolerated(ErrorText),
+    Handled(ErrorText),
     Failed(ErrorText),
 }
 
@@ -134,9 +135,17 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
             put(open, 0.0, task, tries, end);
         }
         EventKind::TaskFailed {
-            task, tries, error, ..
+            task,
+            tries,
+            error,
+            exit,
+            ..
         } => {
-            put(open, 0.0, task, tries, End::Failed(error.clone()));
+            let end = match exit {
+                Some(_) => End::Handled(error.clone()),
+                None => End::Failed(error.clone()),
+            };
+            put(open, 0.0, task, tries, end);
         }
         EventKind::Committed { step, at_ms, .. } => {
             let call = open.get_or_insert_with(|| Call::at(*at_ms as f64));
@@ -198,8 +207,18 @@ fn add_inside(
             (task, tries, end)
         }
         EventKind::TaskFailed {
-            task, tries, error, ..
-        } => (task, tries, End::Failed(error.clone())),
+            task,
+            tries,
+            error,
+            exit,
+            ..
+        } => {
+            let end = match exit {
+                Some(_) => End::Handled(error.clone()),
+                None => End::Failed(error.clone()),
+            };
+            (task, tries, end)
+        }
         _ => return,
     };
     let place = put(open, level.from, task, tries, end);

@@ -14,6 +14,8 @@ mod tests;
 
 pub(crate) use join::{Unsatisfied, joins_at_start};
 pub(crate) use plan::{Planned, plan};
-pub(crate) use position::{Ended, OpenJoin, Outcome, Outcomes, Position, Superstep, Task, Via};
+pub(crate) use position::{
+    Caught, Ended, OpenJoin, Outcome, Outcomes, Position, Superstep, Task, Via,
+};
 pub(crate) use reduce::{Reduced, Unreduced, reduce, reduce_states};
 pub(crate) use route::{RouteFault, Routed, Taken, route, start};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::node::Payload;
+use crate::node::{Failure, Payload};
 use crate::state::State;
 
 /// Where a thread stands between two supersteps.
@@ -83,12 +83,22 @@ pub(crate) struct Outcome<U> {
 }
 
 /// By which way a task was left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
     /// By this exit.
     Exit(u32),
     /// By none: it failed, and the graph tolerates it.
     Tolerated,
+    /// By an error exit: it failed.
+    Failed(Box<Caught>),
+}
+
+/// A failure that an error exit has caught.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Caught {
+    /// The error exit, by place among those of the node.
+    pub(crate) exit: u32,
+    pub(crate) failure: Failure,
 }
 
 /// The outcomes of all tasks of a superstep, in merge order. One task is the common case.

@@ -32,10 +32,10 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    pub(crate) fn get(&self, task: usize) -> Ended {
+    pub(crate) fn get(&self, task: usize) -> &Ended {
         match self {
-            Ends::One(ended) => *ended,
-            Ends::Many(all) => all[task],
+            Ends::One(ended) => ended,
+            Ends::Many(all) => &all[task],
         }
     }
 }

@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::join::{Joins, Unsatisfied, unsatisfied};
-use super::position::{Ended, OpenJoin, Position, Task, Via};
+use super::position::{Caught, Ended, OpenJoin, Position, Task, Via};
 use super::reduce::{Ends, Reduced};
 use crate::graph::{Compiled, Dest, Out};
-use crate::node::{ErrorClass, NodeError};
+use crate::node::{ErrorClass, NodeError, Payload};
 use crate::state::{State, panic_message};
 
 /// A routed superstep.
@@ -149,13 +149,14 @@ pub(crate) fn start<S: State>(
 
 /// The way out of a node, where no user code has to be asked.
 #[inline]
-fn decided<S: State>(graph: &Compiled<S>, node: u32, ended: Ended) -> Option<(&'static str, u32)> {
+fn decided<S: State>(graph: &Compiled<S>, node: u32, ended: &Ended) -> Option<(&'static str, u32)> {
     let entry = graph.node(node);
     match (entry.out.as_ref()?, ended) {
+        (_, Ended::Failed(_)) => None,
         (Out::Edge(target), _) => Some(("", *target)),
         (Out::Exits(targets), Ended::Exit(exit)) => {
-            let label = entry.exits.get(exit as usize).copied().unwrap_or_default();
-            targets.get(exit as usize).map(|target| (label, *target))
+            let label = entry.exits.get(*exit as usize).copied().unwrap_or_default();
+            targets.get(*exit as usize).map(|target| (label, *target))
         }
         (Out::Exits(_), Ended::Tolerated) => entry.empty.map(|target| ("when empty", target)),
         (Out::Branch { .. }, _) => None,
@@ -226,7 +227,12 @@ impl<'g, S: State> Ways<'g, S> {
                 .take_while(|task| task.node == node)
                 .count();
             self.joins.leave(node, true);
-            self.leave(node, (place..place + group).map(|task| ended.get(task)))?;
+            let ends = (place..place + group).map(|task| ended.get(task));
+            let failed = self.leave_failed(node, ends.clone())?;
+            // A node that has failed has no other way; a worker's is that of all its tasks.
+            if !failed || self.graph.node(node).payload.is_some() {
+                self.leave(node, ends)?;
+            }
             place += group;
         }
         self.go_on()
@@ -256,6 +262,54 @@ impl<'g, S: State> Ways<'g, S> {
             return Err(RouteFault::Unsatisfied(unsatisfied(&joins)));
         }
         Ok((frontier, joins, self.taken))
+    }
+
+    /// Leads failed tasks of a node on by its error exits, in their order. Returns whether there
+    /// are any.
+    fn leave_failed<'e>(
+        &mut self,
+        node: u32,
+        ends: impl Iterator<Item = &'e Ended>,
+    ) -> Result<bool, RouteFault> {
+        let graph = self.graph;
+        let before = self.taken.len();
+        let mut exits: Vec<u32> = Vec::new();
+        for ended in ends {
+            let Ended::Failed(caught) = ended else {
+                continue;
+            };
+            let Caught { exit, failure } = &**caught;
+            let Some(catch) = graph.node(node).catches.get(*exit as usize) else {
+                continue;
+            };
+            let via = Via {
+                from: Some(node),
+                label: catch.label,
+            };
+            if !exits.contains(exit) {
+                exits.push(*exit);
+                self.follow(via, catch.target)?;
+            }
+            for dest in graph.target(catch.target) {
+                let Dest::Caught(worker) = dest else { continue };
+                self.joins.lead(*worker);
+                let payload = Payload::all(vec![failure.clone()]).pop();
+                self.next.push(Task {
+                    node: *worker,
+                    index: 0,
+                    via,
+                    payload,
+                });
+                let known = self.taken[before..]
+                    .iter()
+                    .position(|taken| taken.label == catch.label && taken.to == Some(*worker));
+                match known {
+                    Some(known) => self.taken[before + known].tasks += 1,
+                    None => self.take(via, Some(*worker), 1),
+                }
+            }
+        }
+        Ok(!exits.is_empty())
     }
 
     /// Leaves the workers that were fanned out to over nothing: each once, and only if no other
@@ -307,7 +361,11 @@ impl<'g, S: State> Ways<'g, S> {
     }
 
     /// Leaves a node after its task, or a worker after all its tasks.
-    fn leave(&mut self, node: u32, ends: impl Iterator<Item = Ended>) -> Result<(), RouteFault> {
+    fn leave<'e>(
+        &mut self,
+        node: u32,
+        ends: impl Iterator<Item = &'e Ended>,
+    ) -> Result<(), RouteFault> {
         let graph = self.graph;
         let entry = graph.node(node);
         let via = |label| Via {
@@ -331,9 +389,9 @@ impl<'g, S: State> Ways<'g, S> {
                 let mut exits: Vec<u32> = Vec::new();
                 for ended in ends {
                     if let Ended::Exit(exit) = ended
-                        && !exits.contains(&exit)
+                        && !exits.contains(exit)
                     {
-                        exits.push(exit);
+                        exits.push(*exit);
                     }
                 }
                 for exit in &exits {
@@ -353,6 +411,8 @@ impl<'g, S: State> Ways<'g, S> {
         let graph = self.graph;
         for dest in graph.target(target) {
             match dest {
+                // Each failure by itself: see `leave_failed`.
+                Dest::Caught(_) => {}
                 Dest::End => self.take(via, None, 1),
                 Dest::Join(join) => {
                     self.take(via, Some(graph.join_place(*join)), 0);

@@ -251,6 +251,7 @@ impl<S: State> Builder<S> {
             exits,
             policy: Policy::default(),
             tolerate: None,
+            catches: Vec::new(),
             out: None,
             empty: None,
             reads: None,

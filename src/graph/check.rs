@@ -7,15 +7,16 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{Dfs, Reversed};
 
 use super::builder::Builder;
+use super::catch;
 use super::compiled::{Compiled, Entry, Graph, Out};
 use super::declared::check_writers;
 use super::error::{BuildError, Problem};
 use super::join::{self, Join};
-use super::reach::Places;
+use super::reach::{Places, fanned_out};
 use super::target::Dest;
 use super::view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeView, Point};
 use crate::ids::NodeName;
-use crate::state::{AnyField, State};
+use crate::state::{AnyField, State, versions};
 
 pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildError> {
     let Builder {
@@ -29,13 +30,15 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
     } = builder;
     let joins = join::compile(joins, id, &mut nodes, &mut targets, start, &mut problems);
     let mut by_name = HashMap::with_capacity(nodes.len());
+    let is_fan = fanned_out(nodes.len(), &targets);
     for (place, node) in nodes.iter().enumerate() {
         if by_name.insert(node.name.clone(), place as u32).is_some() {
             problems.push(Problem::Duplicate {
                 node: node.name.clone(),
             });
         }
-        check_node(node, &mut problems);
+        check_node(node, is_fan[place], &mut problems);
+        catch::check(node, &mut problems);
     }
     let mut names: Vec<_> = nodes.iter().map(|node| &node.name).collect();
     for join in &joins {
@@ -56,6 +59,7 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
         fields: S::fields().iter().map(|field| field_view(*field)).collect(),
         state: S::NAME,
         doc: S::DOC,
+        versions: versions::<S>(),
         name,
     };
     check_paths(&view, &mut problems);
@@ -72,6 +76,15 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
                 why,
             });
         }
+    }
+    if let [own, older, ..] = view.versions[..]
+        && older >= own
+    {
+        problems.push(Problem::Lift {
+            state: S::NAME,
+            own,
+            older,
+        });
     }
     match start {
         Some(start) if problems.is_empty() => {
@@ -96,13 +109,13 @@ pub(super) fn compile<S: State>(builder: Builder<S>) -> Result<Graph<S>, BuildEr
     }
 }
 
-fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
+fn check_node<S: State>(node: &Entry<S>, is_fan: bool, problems: &mut Vec<Problem>) {
     let name = || node.name.clone();
     if node.out.is_none() {
         problems.push(Problem::LeadsNowhere { node: name() });
     }
     match (&node.payload, &node.out, node.empty) {
-        (Some(_), Some(Out::Exits(_)), None) => {
+        (Some(_), Some(Out::Exits(_)), None) if is_fan || node.tolerate.is_some() => {
             problems.push(Problem::NothingWhenEmpty { worker: name() });
         }
         (None, _, Some(_)) => problems.push(Problem::EmptyWithoutWorker { node: name() }),
@@ -116,6 +129,18 @@ fn check_node<S: State>(node: &Entry<S>, problems: &mut Vec<Problem>) {
     };
     if node.policy.concurrency == Some(0) {
         policy("a concurrency of 0 never runs anything");
+    }
+    if node.policy.idle_timeout == Some(std::time::Duration::ZERO) {
+        policy("an idle timeout of 0 lets nothing run");
+    }
+    match (node.policy.is_irreversible(), &node.inner) {
+        (true, Some(_)) => {
+            policy("it runs a graph: say of the nodes inside that they are irreversible")
+        }
+        (true, None) if node.policy.retry.is_some() => policy(
+            "it is irreversible, and a retry would do it again: drop the retry, or give it another class",
+        ),
+        _ => {}
     }
     match (node.policy.step_limit, &node.inner) {
         (Some(_), None) => policy("a limit of supersteps is for a node that runs a graph"),
@@ -141,6 +166,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
         kind: node.kind,
         exits: node.exits.clone(),
         payload: node.payload.map(|payload| payload.type_name),
+        payload_shape: node.payload.map(|payload| (payload.shape)()),
         asks: node.asks.map(|asks| AskView {
             question: asks.question,
             answer: asks.answer,
@@ -148,6 +174,7 @@ fn node_view<S: State>(node: &Entry<S>) -> NodeView {
             answer_is: (asks.known)(),
         }),
         policy: node.policy.clone(),
+        cache: None,
         reads: node.reads.clone(),
         writes: node.writes.clone(),
         inner: node
@@ -165,7 +192,7 @@ fn join_view(join: &Join, nodes: &[NodeName]) -> JoinView {
     }
 }
 
-fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
+pub(crate) fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
     FieldView {
         name: field.name(),
         type_name: field.type_name(),
@@ -173,6 +200,7 @@ fn field_view<S: State>(field: &dyn AnyField<S>) -> FieldView {
         reducer: field.reducer(),
         codec: field.codec().number(),
         required: field.required(),
+        aliases: field.aliases(),
         doc: field.doc(),
     }
 }
@@ -184,7 +212,7 @@ fn edges<S: State>(
     joins: &[Join],
 ) -> Vec<EdgeView> {
     let mut edges = Vec::new();
-    let mut add = |from, target: u32, label, conditional, when_empty| {
+    let mut add = |from, target: u32, label, conditional, when_empty, on_error| {
         for dest in &targets[target as usize] {
             let (to, payload) = match dest {
                 Dest::Node(node) => (Point::Node(*node as usize), None),
@@ -195,6 +223,7 @@ fn edges<S: State>(
                         payload.map(|payload| payload.type_name),
                     )
                 }
+                Dest::Caught(node) => (Point::Node(*node as usize), None),
                 Dest::Join(join) => (Point::Join(*join as usize), None),
                 Dest::End => (Point::End, None),
             };
@@ -205,37 +234,41 @@ fn edges<S: State>(
                 conditional,
                 payload,
                 when_empty,
+                on_error,
             });
         }
     };
     if let Some(start) = start {
-        add(Point::Start, start, "", false, false);
+        add(Point::Start, start, "", false, false, false);
     }
     for (place, node) in nodes.iter().enumerate() {
         let from = Point::Node(place);
         match &node.out {
             None => {}
-            Some(Out::Edge(target)) => add(from, *target, "", false, false),
+            Some(Out::Edge(target)) => add(from, *target, "", false, false, false),
             Some(Out::Exits(targets)) => {
                 for (exit, target) in targets.iter().enumerate() {
                     let label = node.exits.get(exit).copied().unwrap_or_default();
-                    add(from, *target, label, !node.exits.is_empty(), false);
+                    add(from, *target, label, !node.exits.is_empty(), false, false);
                 }
             }
             Some(Out::Branch {
                 labels, targets, ..
             }) => {
                 for (label, target) in labels.iter().zip(targets) {
-                    add(from, *target, label, true, false);
+                    add(from, *target, label, true, false, false);
                 }
             }
         }
         if let Some(empty) = node.empty {
-            add(from, empty, "when empty", true, true);
+            add(from, empty, "when empty", true, true, false);
+        }
+        for catch in &node.catches {
+            add(from, catch.target, catch.label, true, false, true);
         }
     }
     for (place, join) in joins.iter().enumerate() {
-        add(Point::Join(place), join.target, "", false, false);
+        add(Point::Join(place), join.target, "", false, false, false);
     }
     edges
 }
@@ -310,10 +343,7 @@ fn fingerprint<S: State>(view: &GraphView, nodes: &[Entry<S>]) -> [u8; 16] {
         add(node.name.as_str());
         add(node.kind.name());
         add(&node.exits.join("\n"));
-        add(&entry
-            .payload
-            .map(|payload| (payload.shape)())
-            .unwrap_or_default());
+        add(node.payload_shape.as_deref().unwrap_or_default());
         if let Some(inner) = &entry.inner {
             add(&format!("{:032x}", u128::from_be_bytes(inner.fingerprint)));
         }

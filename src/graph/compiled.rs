@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::builder::Builder;
+use super::catch::Catch;
 use super::join::Join;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
@@ -114,6 +115,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) exits: Vec<&'static str>,
     pub(crate) policy: Policy,
     pub(crate) tolerate: Option<Tolerate<S>>,
+    /// Its error exits, in the order in which they are asked.
+    pub(crate) catches: Vec<Catch>,
     pub(crate) out: Option<Out<S>>,
     pub(crate) empty: Option<u32>,
     /// The fields that it says it reads.
@@ -130,7 +133,9 @@ impl<S: State> Entry<S> {
             Some(Out::Exits(targets) | Out::Branch { targets, .. }) => targets,
             None => &[],
         };
-        out.iter().copied().chain(self.empty).collect()
+        let caught = self.catches.iter().map(|catch| catch.target);
+        let out = out.iter().copied().chain(self.empty);
+        out.chain(caught).collect()
     }
 }
 

@@ -100,6 +100,14 @@ pub enum Problem {
         /// The node.
         node: NodeName,
     },
+    /// The error exits of a node make no sense.
+    #[error("the error exits of node \"{node}\" make no sense: {reason}")]
+    ErrorExit {
+        /// The node.
+        node: NodeName,
+        /// Why.
+        reason: String,
+    },
     /// A policy makes no sense.
     #[error("the policy of node \"{node}\" makes no sense: {reason}")]
     Policy {
@@ -183,6 +191,18 @@ pub enum Problem {
         first: NodeName,
         /// The other.
         second: NodeName,
+    },
+    /// A state lifts a version that does not come before its own.
+    #[error(
+        "state `{state}` is version {own} and lifts version {older}, which does not come before it: give the older struct a lower `#[state(version = ..)]`"
+    )]
+    Lift {
+        /// The state.
+        state: &'static str,
+        /// Its version.
+        own: u32,
+        /// The version of what it lifts.
+        older: u32,
     },
     /// A field's default does not survive being stored.
     #[error("field \"{field}\" of the state cannot be stored: {why}")]

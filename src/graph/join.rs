@@ -325,7 +325,9 @@ fn checked<S: State>(
     let kind = if draft.gathers { "gather" } else { "join" };
     let dests = &targets[draft.target as usize];
     let leads_to = dests.iter().find_map(|dest| match dest {
-        Dest::Node(node) | Dest::Each(node, _) => Some(&nodes[*node as usize].name),
+        Dest::Node(node) | Dest::Each(node, _) | Dest::Caught(node) => {
+            Some(&nodes[*node as usize].name)
+        }
         Dest::Join(_) | Dest::End => None,
     });
     let name = draft.name.unwrap_or_else(|| match leads_to {

@@ -4,6 +4,7 @@
 //! wrong. Built on petgraph for the checks. A graph runs nothing, and holds nothing of a run.
 
 mod builder;
+mod catch;
 mod check;
 mod compiled;
 mod declared;
@@ -14,8 +15,10 @@ mod target;
 mod view;
 
 pub use builder::{Builder, Wiring};
+pub use catch::IntoHandler;
+pub(crate) use check::field_view;
 pub use compiled::Graph;
-pub(crate) use compiled::{Compiled, Inside, Out};
+pub(crate) use compiled::{Compiled, Entry, Inside, Out};
 
 pub use declared::Fields;
 pub use error::{BuildError, Problem};

@@ -50,7 +50,7 @@ impl Places {
             let mut to: Vec<u32> = Vec::new();
             for dest in &targets[target as usize] {
                 let place = match dest {
-                    Dest::Node(node) | Dest::Each(node, _) => *node,
+                    Dest::Node(node) | Dest::Each(node, _) | Dest::Caught(node) => *node,
                     Dest::Join(join) => nodes.len() as u32 + join,
                     Dest::End => continue,
                 };
@@ -63,7 +63,7 @@ impl Places {
         let mut places = Self {
             next: Vec::with_capacity(count),
             before: vec![Vec::new(); count],
-            passes: nodes.iter().map(|node| node.payload.is_some()).collect(),
+            passes: fanned_out(nodes.len(), targets),
             forks: Vec::new(),
         };
         if let Some(start) = start {
@@ -191,6 +191,17 @@ impl Places {
     pub(super) fn has_pair(&self, pairs: &Reach, a: u32, b: u32) -> bool {
         pairs.has(a.min(b) * self.next.len() as u32 + a.max(b))
     }
+}
+
+/// Of each node whether it is fanned out to: not every worker is, for some only handle failures.
+pub(super) fn fanned_out<S: State>(nodes: usize, targets: &[Vec<Dest<S>>]) -> Vec<bool> {
+    let mut is_fan = vec![false; nodes];
+    for dest in targets.iter().flatten() {
+        if let Dest::Each(worker, _) = dest {
+            is_fan[*worker as usize] = true;
+        }
+    }
+    is_fan
 }
 
 fn union(ways: &[Vec<u32>]) -> Vec<u32> {

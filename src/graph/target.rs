@@ -128,6 +128,8 @@ pub(crate) type Split<S> = Arc<dyn Fn(&S) -> Vec<Payload> + Send + Sync>;
 pub(crate) enum Dest<S> {
     Node(u32),
     Each(u32, Split<S>),
+    /// A worker that is given the failures which are led here.
+    Caught(u32),
     Join(u32),
     End,
 }
@@ -137,6 +139,7 @@ impl<S> Clone for Dest<S> {
         match self {
             Dest::Node(node) => Dest::Node(*node),
             Dest::Each(node, split) => Dest::Each(*node, Arc::clone(split)),
+            Dest::Caught(node) => Dest::Caught(*node),
             Dest::Join(join) => Dest::Join(*join),
             Dest::End => Dest::End,
         }
@@ -154,6 +157,7 @@ impl<S> fmt::Debug for Target<S> {
             .entries(self.dests.iter().map(|(_, dest)| match dest {
                 Dest::Node(node) => format!("node {node}"),
                 Dest::Each(node, _) => format!("each of {node}"),
+                Dest::Caught(node) => format!("failures to {node}"),
                 Dest::Join(join) => format!("join {join}"),
                 Dest::End => "end".to_owned(),
             }))

@@ -1,5 +1,7 @@
 //! A graph without its types: what pictures and tables are made of.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::NodeName;
@@ -55,6 +57,8 @@ pub struct GraphView {
     pub state: &'static str,
     /// The state's doc comment; empty if it has none.
     pub doc: &'static str,
+    /// The versions of the state that can be read: its own, then those that it lifts.
+    pub versions: Vec<u32>,
     /// The nodes, in declaration order.
     pub nodes: Vec<NodeView>,
     /// The joins, in declaration order.
@@ -87,10 +91,14 @@ pub struct NodeView {
     pub exits: Vec<&'static str>,
     /// The type of its payloads, for a worker.
     pub payload: Option<&'static str>,
+    /// The serde shape of its payloads, for a worker.
+    pub payload_shape: Option<String>,
     /// What it may ask.
     pub asks: Option<AskView>,
     /// Its policy.
     pub policy: Policy,
+    /// How long its outcomes are kept under their keys; none for a node that always runs.
+    pub cache: Option<Duration>,
     /// The fields that it says it reads; none where it does not say.
     pub reads: Option<Vec<&'static str>>,
     /// The fields that it says it writes; none where it does not say.
@@ -139,6 +147,9 @@ pub struct EdgeView {
     pub payload: Option<&'static str>,
     /// Whether it stands in for a fan-out over nothing.
     pub when_empty: bool,
+    /// Whether it is taken where the node has failed: an error exit, whose label says for which
+    /// classes.
+    pub on_error: bool,
 }
 
 /// An end of an edge.
@@ -169,6 +180,8 @@ pub struct FieldView {
     pub codec: u8,
     /// Whether stored bytes and the first input must have it.
     pub required: bool,
+    /// The names under which older programs have stored it.
+    pub aliases: &'static [&'static str],
     /// Its doc comment; empty if it has none.
     pub doc: &'static str,
 }

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Ask, NodeError};
+use super::{AFTER_CRASH, AfterCrash, Ask, ErrorClass, NodeError, Pulse, RunContext};
 use crate::event::{Event, EventKind};
 use crate::ids::{Branch, Epoch, NodeName, RunId, Step, TaskPath, ThreadId};
 use crate::state::{Codec, shape_of};
@@ -24,6 +24,8 @@ pub struct Context {
     index: u32,
     attempt: u32,
     remaining: u64,
+    /// Where its signs of life are noted, if anybody looks.
+    pulse: Option<Arc<Pulse>>,
 }
 
 /// What the driver lends to the contexts of its tasks.
@@ -45,6 +47,8 @@ pub(crate) trait Port: Any + Send + Sync {
     fn keep(&self, at: &Standing, step: KeptStep) -> BoxFuture<'_, Result<(), NodeError>>;
     /// Waits until a time, which is recorded first. May never be done: then the task is let go.
     fn sleep(&self, at: &Standing, key: &str, until: Wake) -> BoxFuture<'_, Result<(), NodeError>>;
+    /// What the caller gave for this call.
+    fn given(&self) -> &RunContext;
     fn is_cancelled(&self) -> bool;
     fn cancelled(&self) -> BoxFuture<'_, ()>;
 }
@@ -88,15 +92,33 @@ impl Context {
             index: at.index,
             attempt: at.attempt,
             remaining: at.remaining,
+            pulse: None,
         }
+    }
+
+    /// The same, with its signs of life noted, if anybody looks.
+    #[inline]
+    pub(crate) fn watched(mut self, pulse: Option<Arc<Pulse>>) -> Self {
+        self.pulse = pulse;
+        self
+    }
+
+    pub(crate) fn pulse(&self) -> Option<Arc<Pulse>> {
+        self.pulse.clone()
     }
 
     /// A context outside of any run, for the test of one node.
     pub fn detached(node: NodeName) -> Self {
+        Self::detached_with(node, RunContext::new())
+    }
+
+    /// A context outside of any run, with what a caller would give.
+    pub fn detached_with(node: NodeName, given: RunContext) -> Self {
         let port = Detached {
             thread: ThreadId::random(),
             run: RunId::random(),
             node,
+            given,
         };
         let at = Standing {
             step: Step::new(1),
@@ -172,6 +194,42 @@ impl Context {
         hash.finalize().to_hex()[..32].to_owned()
     }
 
+    /// The value of a type that the caller gave for this call: a user, a tenant, credentials. It is
+    /// given by [`Command::context`](crate::Command::context) or, for all calls of a runner, by
+    /// [`RunOptions::context`](crate::RunOptions::context), and never stored: a call that goes on with
+    /// the thread gives it again.
+    ///
+    /// # Errors
+    /// [`NodeError`] of the class [`MissingContext`](ErrorClass::MissingContext) if this call gave
+    /// none. It is not tried again.
+    pub fn run_context<T: Any + Send + Sync>(&self) -> Result<Arc<T>, NodeError> {
+        self.port.given().get::<T>().ok_or_else(|| {
+            let what = format!(
+                "node \"{}\" needs a {} from its caller, and this call gave none: give it with \
+                 `Command::context(value)`, or with `RunOptions::context(value)` for every call",
+                self.node(),
+                std::any::type_name::<T>()
+            );
+            NodeError::new(ErrorClass::MissingContext, what)
+        })
+    }
+
+    /// Why this task is run although it began before and has no recorded end: what was answered to
+    /// the question [`MayHaveRun`](super::MayHaveRun). None where it is run for the first time, or is
+    /// not [`Irreversible`](super::Effect::Irreversible).
+    pub fn after_crash(&self) -> Option<AfterCrash> {
+        let bytes = self.port.answer(&self.standing(), AFTER_CRASH)?;
+        Codec::MessagePack.decode(&bytes).ok()
+    }
+
+    /// Shows that the task lives: its [`idle_timeout`](super::Policy::idle_timeout) counts anew. May
+    /// be called from any thread, and as often as one likes.
+    pub fn heartbeat(&self) {
+        if let Some(pulse) = &self.pulse {
+            pulse.beat();
+        }
+    }
+
     /// The answer to the question that this task has asked under a key; none before it is asked
     /// and answered. A task is run again when all that it has asked is answered.
     ///
@@ -245,6 +303,7 @@ impl Context {
             value: bytes,
         };
         self.port.keep(&at, step).await?;
+        self.heartbeat();
         Ok(value)
     }
 
@@ -260,9 +319,7 @@ impl Context {
     /// # Errors
     /// [`NodeError`] if the time cannot be recorded.
     pub async fn sleep_for(&self, key: &str, time: Duration) -> Result<(), NodeError> {
-        self.port
-            .sleep(&self.standing(), key, Wake::After(time))
-            .await
+        self.sleep(key, Wake::After(time)).await
     }
 
     /// Waits until a moment, as [`sleep_for`](Self::sleep_for) does. One that is over is no wait.
@@ -270,9 +327,12 @@ impl Context {
     /// # Errors
     /// As there.
     pub async fn sleep_until(&self, key: &str, moment: SystemTime) -> Result<(), NodeError> {
-        self.port
-            .sleep(&self.standing(), key, Wake::At(moment))
-            .await
+        self.sleep(key, Wake::At(moment)).await
+    }
+
+    async fn sleep(&self, key: &str, until: Wake) -> Result<(), NodeError> {
+        let _waits = self.pulse.as_ref().map(|pulse| pulse.wait());
+        self.port.sleep(&self.standing(), key, until).await
     }
 
     fn standing(&self) -> Standing {
@@ -304,6 +364,7 @@ impl Context {
         name: &str,
         value: &T,
     ) -> Result<(), NodeError> {
+        self.heartbeat();
         if !self.port.listening() {
             return Ok(());
         }
@@ -319,6 +380,7 @@ impl Context {
 
     /// Sends a piece of text as it is made: a token of a model's answer. Not stored.
     pub async fn token(&self, text: &str) {
+        self.heartbeat();
         if self.port.listening() {
             self.send(EventKind::Token {
                 task: self.task(),
@@ -353,6 +415,7 @@ struct Detached {
     thread: ThreadId,
     run: RunId,
     node: NodeName,
+    given: RunContext,
 }
 
 impl Port for Detached {
@@ -391,6 +454,9 @@ impl Port for Detached {
     }
     fn sleep(&self, _: &Standing, _: &str, _: Wake) -> BoxFuture<'_, Result<(), NodeError>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+    fn given(&self) -> &RunContext {
+        &self.given
     }
     fn is_cancelled(&self) -> bool {
         false

@@ -4,8 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// What kind of failure it is; decides whether a retry makes sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorClass {
     /// Not classified: any error that came by `?`. Retried where a retry is declared.
@@ -22,9 +25,28 @@ pub enum ErrorClass {
     Panicked,
     /// Its question was not answered in time.
     Expired,
+    /// The caller did not give a value that it needs:
+    /// [`Context::run_context`](super::Context::run_context).
+    MissingContext,
 }
 
 impl ErrorClass {
+    /// Every class.
+    pub(crate) const ALL: [ErrorClass; 7] = [
+        ErrorClass::Other,
+        ErrorClass::Transient,
+        ErrorClass::Timeout,
+        ErrorClass::Permanent,
+        ErrorClass::Invalid,
+        ErrorClass::Panicked,
+        ErrorClass::Expired,
+    ];
+
+    /// The class with a name; none if this version has no such class.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
     /// The name under which the class is stored and shown.
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,6 +57,7 @@ impl ErrorClass {
             ErrorClass::Invalid => "invalid",
             ErrorClass::Panicked => "panicked",
             ErrorClass::Expired => "expired",
+            ErrorClass::MissingContext => "missing_context",
         }
     }
 }
@@ -118,6 +141,28 @@ impl NodeError {
 impl<E: Error + Send + Sync + 'static> From<E> for NodeError {
     fn from(error: E) -> Self {
         Self::new(ErrorClass::Other, error)
+    }
+}
+
+/// An error of a node where any error is taken.
+#[derive(Debug)]
+struct Carried(NodeError);
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Carried {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.inner().source()
+    }
+}
+
+impl From<NodeError> for Box<dyn Error + Send + Sync> {
+    fn from(error: NodeError) -> Self {
+        Box::new(Carried(error))
     }
 }
 

@@ -7,10 +7,14 @@
 mod ask;
 mod body;
 mod context;
+mod effect;
 mod error;
 mod exits;
+mod failure;
 mod output;
 mod policy;
+mod pulse;
+mod run_context;
 
 pub use ask::{Ask, NoQuestion, Question};
 pub(crate) use ask::{AskCodec, Asked};
@@ -18,7 +22,12 @@ pub use body::Node;
 pub(crate) use body::{Body, Call, FnBody, NodeBody, Payload, PayloadCodec, Returned, WorkerBody};
 pub use context::Context;
 pub(crate) use context::{KeptStep, Port, Standing, Wake};
+pub(crate) use effect::AFTER_CRASH;
+pub use effect::{AfterCrash, Effect, MayHaveRun};
 pub use error::{ErrorClass, NodeError};
 pub use exits::Exits;
+pub use failure::Failure;
 pub use output::{IntoOutput, Output};
 pub use policy::{Policy, Retry};
+pub(crate) use pulse::Pulse;
+pub use run_context::RunContext;

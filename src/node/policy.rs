@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use super::{ErrorClass, NodeError};
+use super::{Effect, ErrorClass, NodeError};
 
 /// Settings around the calls of one node. The default does nothing.
 ///
 /// - `retry`: none
 /// - `timeout`: none
+/// - `idle_timeout`: none
 /// - `concurrency`: as many as the run allows
 /// - `blocking`: no
+/// - `effect`: not said; run again where its end was not recorded
 /// - `step_limit`: what remains of the call's supersteps when the node is entered
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Policy {
@@ -17,10 +19,14 @@ pub struct Policy {
     pub retry: Option<Retry>,
     /// Ends one try after this time.
     pub timeout: Option<Duration>,
+    /// Ends one try that shows no sign of life for this time.
+    pub idle_timeout: Option<Duration>,
     /// How many tasks of this node may run at once.
     pub concurrency: Option<usize>,
     /// Whether the body blocks its thread; it then runs on a thread of its own.
     pub blocking: bool,
+    /// What it does to the world outside.
+    pub effect: Option<Effect>,
     /// For a node that runs a graph: how many supersteps that graph may execute in one call.
     pub step_limit: Option<u64>,
 }
@@ -37,6 +43,17 @@ impl Policy {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how long one try may show no sign of life. Signs are [`Context::heartbeat`], a token, an
+    /// event of the node's own, and a durable step that finished; a durable wait is no idleness. A try
+    /// that is idle for so long fails with the class [`Timeout`](ErrorClass::Timeout).
+    ///
+    /// [`Context::heartbeat`]: super::Context::heartbeat
+    #[must_use]
+    pub fn idle_timeout(mut self, time: Duration) -> Self {
+        self.idle_timeout = Some(time);
         self
     }
 
@@ -60,6 +77,18 @@ impl Policy {
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
         self
+    }
+
+    /// Says what the node does to the world outside.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.effect = Some(effect);
+        self
+    }
+
+    /// Whether a task of it must not be run again silently.
+    pub(crate) fn is_irreversible(&self) -> bool {
+        self.effect == Some(Effect::Irreversible)
     }
 }
 

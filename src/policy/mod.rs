@@ -3,11 +3,13 @@
 //! In come a call and what is further in; out comes how the call ended. A layer sees one try of
 //! one task and its outcome, never the loop, never the state, never a store.
 
+mod idle;
 mod layer;
 mod limit;
 mod retry;
 mod timeout;
 
+pub(crate) use idle::alive;
 pub use layer::{Call, Layer, Next};
 pub(crate) use limit::Limit;
 pub(crate) use retry::{Attempt, now_ms, tried};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::RunError;
 use super::command::Answers as Given;
 use super::inner::InnerLogs;
+use super::record::task;
 use crate::ids::{Branch, QuestionId, Seq, TaskPath, ThreadId};
 use crate::node::Ask;
 use crate::state::{Codec, CodecError};
@@ -153,6 +154,8 @@ pub(crate) struct Asked {
     all: Vec<AskedOne>,
     /// The logs of subgraphs, which say which of their questions are still open.
     inner: InnerLogs,
+    /// The tasks that have ended, with the seqs of their outcomes.
+    ended: Vec<(u64, TaskPath)>,
 }
 
 #[derive(Debug)]
@@ -218,14 +221,31 @@ impl Asked {
                     one.answer = Some(given.clone());
                 }
             }
+            Record::Outcome(outcome) if log.is_none() => {
+                self.ended.extend(task(outcome).map(|task| (seq, task)));
+            }
+            Record::Discarded(discarded) if log.is_none() => {
+                let gone = |seq: &u64| discarded.outcomes.contains(seq);
+                let (again, ended) = self.ended.drain(..).partition(|(seq, _)| gone(seq));
+                self.ended = ended;
+                let again: Vec<(u64, TaskPath)> = again;
+                let is_again = |id: &QuestionId| again.iter().any(|(_, task)| task == id.task());
+                // A task that runs again asks anew what nobody has answered.
+                self.all
+                    .retain(|one| one.answer.is_some() || !is_again(&one.id));
+            }
             _ => {}
         }
     }
 
     /// The questions of the tasks that have a place.
     pub(crate) fn questions(self, place: impl Fn(&TaskPath) -> Option<usize>) -> Questions {
+        let ended = self.ended;
         let own = self.all.into_iter().filter(|one| one.log.is_none());
         let asking = own.filter_map(|one| {
+            if one.answer.is_none() && has_ended(&ended, &one.id) {
+                return None;
+            }
             Some(Asking {
                 place: place(one.id.task())?,
                 open: OpenQuestion::of(one.id, one.seq, &one.question),
@@ -246,9 +266,17 @@ impl Asked {
         let inside = self.inner.questions(step).into_iter();
         let inside = inside.map(|(id, asked)| OpenQuestion::of(id, asked.at.get(), &asked.record));
         let mut open: Vec<_> = own.chain(inside).collect();
+        open.retain(|question| !has_ended(&self.ended, &question.id));
         open.sort_by_key(|question| question.seq);
         open
     }
+}
+
+/// Whether the task that asks, or the one whose graph it is in, has ended: with a failure, which an
+/// error exit took on.
+fn has_ended(ended: &[(u64, TaskPath)], id: &QuestionId) -> bool {
+    let outer = id.task().levels().first();
+    ended.iter().any(|(_, task)| task.levels().first() == outer)
 }
 
 /// The answers that are not taken yet. One that repeats what was answered in a superstep that is
@@ -304,7 +332,12 @@ pub(crate) async fn read(
         end = Some((last.branch, last.seq));
         for stored in page {
             branches.see(&stored);
-            if let Record::Question(_) | Record::Answer(_) | Record::Inner(_) = &*stored.record {
+            if let Record::Question(_)
+            | Record::Answer(_)
+            | Record::Inner(_)
+            | Record::Outcome(_)
+            | Record::Discarded(_) = &*stored.record
+            {
                 found.push(stored);
             }
         }

@@ -59,7 +59,7 @@ impl Segments {
     /// Takes over what the newest base says.
     pub(crate) fn load<S: State>(base: &[BaseField]) -> Self {
         let sealed = |field: &&'static dyn AnyField<S>| {
-            let stored = base.iter().find(|stored| stored.field == field.name());
+            let stored = base.iter().find(|stored| field.is_called(&stored.field));
             let list = match stored.map(|stored| &stored.value) {
                 // What another reducer has cut is not a beginning of what this one cuts.
                 Some(BaseValue::Items { sealed, .. })
@@ -83,7 +83,7 @@ impl Segments {
     /// Notes that a field was set past its reducer: its sealed items may be gone.
     pub(crate) fn touch<S: State>(&mut self, field: &str) {
         self.fields.resize(S::fields().len(), Sealed::default());
-        if let Some(place) = S::fields().iter().position(|known| known.name() == field) {
+        if let Some(place) = S::fields().iter().position(|known| known.is_called(field)) {
             self.fields[place].touched = true;
         }
     }

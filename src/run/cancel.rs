@@ -1,8 +1,8 @@
-//! Asking a run to stop.
+//! Asking runs of this process to stop.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
@@ -14,9 +14,12 @@ pub struct Cancel(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    asked: AtomicBool,
+    asked: AtomicU8,
     notify: Notify,
 }
+
+const DRAIN: u8 = 1;
+const CANCEL: u8 = 2;
 
 impl Cancel {
     /// A handle that nothing was asked of yet.
@@ -24,23 +27,44 @@ impl Cancel {
         Self::default()
     }
 
-    /// Asks. Once asked, it stays so.
+    /// Asks to cancel. Once asked, it stays so.
     pub fn cancel(&self) {
-        self.0.asked.store(true, Ordering::SeqCst);
+        self.0.asked.store(CANCEL, Ordering::SeqCst);
         self.0.notify.notify_waiters();
     }
 
-    /// Whether it was asked.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.asked.load(Ordering::SeqCst)
+    /// Asks for less: to start no other superstep. What is running ends as always, and its superstep
+    /// closes; then the call ends with [`Ended::Drained`](super::Ended::Drained).
+    pub fn drain(&self) {
+        self.0.asked.fetch_max(DRAIN, Ordering::SeqCst);
+        self.0.notify.notify_waiters();
     }
 
-    /// Waits until it is asked.
+    /// Whether it was asked to cancel.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.asked.load(Ordering::SeqCst) == CANCEL
+    }
+
+    /// Whether it was asked for at least a drain.
+    pub fn is_draining(&self) -> bool {
+        self.0.asked.load(Ordering::SeqCst) >= DRAIN
+    }
+
+    /// Waits until it is asked to cancel.
     pub async fn cancelled(&self) {
+        self.at_least(CANCEL).await;
+    }
+
+    /// Waits until it is asked for at least a drain.
+    pub(super) async fn draining(&self) {
+        self.at_least(DRAIN).await;
+    }
+
+    async fn at_least(&self, level: u8) {
         loop {
             // The waiter is registered before the flag is read, so no wake-up is missed.
             let notified = self.0.notify.notified();
-            if self.is_cancelled() {
+            if self.0.asked.load(Ordering::SeqCst) >= level {
                 return;
             }
             notified.await;

@@ -182,7 +182,11 @@ impl<S: State> Run<S> {
         let status = self
             .options
             .status_at(tables, &position.frontier, &kept.ran);
+        let status = self.stop.or_cancelled(status);
         self.executed += 1;
+        if let Some(pulse) = &self.shared.port.pulse {
+            pulse.beat();
+        }
         self.questions = Questions::default();
         self.parked.clear();
         self.shared.port.recall.clear();
@@ -493,6 +497,7 @@ impl<S: State> Run<S> {
                     class: error.class().name().to_owned(),
                     message: error.full(),
                 },
+                exit: None,
             });
         }
     }

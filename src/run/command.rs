@@ -1,14 +1,19 @@
 //! What a caller asks of a thread.
 
+use std::any::Any;
+
 use serde::Serialize;
 
-use crate::ids::{QuestionId, RunId};
+use crate::ids::{QuestionId, RunId, TaskPath};
+use crate::node::RunContext;
 use crate::state::{Codec, CodecError, State};
 
 /// What a caller asks of a thread.
 #[derive(Debug)]
 pub struct Command<S: State> {
     pub(super) what: What<S>,
+    /// What is given for this call only.
+    pub(super) context: RunContext,
 }
 
 #[derive(Debug)]
@@ -18,8 +23,18 @@ pub(super) enum What<S: State> {
         run: Option<RunId>,
         abandon: bool,
     },
-    GoOn,
-    Answer(Answers),
+    GoOn(Taking),
+}
+
+/// How a thread is taken up where it stands.
+#[derive(Debug)]
+pub(super) enum Taking {
+    /// As it stands.
+    Up,
+    /// After its questions were answered.
+    In(Answers),
+    /// After what these tasks had brought was discarded.
+    Back(Vec<TaskPath>),
 }
 
 /// Answers to open questions.
@@ -87,20 +102,47 @@ impl<S: State> Command<S> {
                 run: None,
                 abandon: false,
             },
+            context: RunContext::new(),
         }
     }
 
     /// Goes on where the thread stands: after a crash, a failure, a cancellation, a limit. A
     /// finished thread is left as it is, and its state comes back.
     pub fn go_on() -> Self {
-        Self { what: What::GoOn }
+        Self {
+            what: What::GoOn(Taking::Up),
+            context: RunContext::new(),
+        }
     }
 
     /// Answers open questions, and goes on with what they have held up.
     pub fn answer(answers: Answers) -> Self {
         Self {
-            what: What::Answer(answers),
+            what: What::GoOn(Taking::In(answers)),
+            context: RunContext::new(),
         }
+    }
+
+    /// Discards what tasks of the open superstep have brought, and goes on: they run again, as does
+    /// all that is left anyway. Named are tasks that have ended or are left; the others of the
+    /// superstep keep what they have. Their [steps](crate::Context::step) and answers stay, too.
+    ///
+    /// For a superstep that failed when it was merged or decided, or whose siblings failed: what a
+    /// task has brought is kept whatever happens, until somebody says otherwise here.
+    pub fn retry(tasks: impl IntoIterator<Item = TaskPath>) -> Self {
+        Self {
+            what: What::GoOn(Taking::Back(tasks.into_iter().collect())),
+            context: RunContext::new(),
+        }
+    }
+
+    /// Gives a value for this call, by type: nodes read it by
+    /// [`Context::run_context`](crate::Context::run_context). It goes before one of the same type that
+    /// [`RunOptions::context`](super::RunOptions::context) gives, and is never stored or shown.
+    #[must_use]
+    pub fn context<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.context = self.context.and(value);
+        self
     }
 
     /// Names the run. A start that is repeated with the same id gives the same run: goes on with

@@ -184,7 +184,7 @@ impl<S: State> Queue<S> {
         };
         match self.begin(job) {
             Ok(end) => {
-                if end.result.is_err() {
+                if end.result.is_err() && !self.shared.collects {
                     self.closed.cancel();
                 }
                 Drawn::Ended(job.place, end)
@@ -226,10 +226,10 @@ impl<S: State> Queue<S> {
             Ok(Begun::Ended(outcome)) => Ok(outcome),
             Err(error) => Err(error),
             Ok(Begun::Waits(call)) => {
-                let (shared, node, payload) = (Arc::clone(shared), job.node, job.payload.clone());
+                let (shared, payload) = (Arc::clone(shared), job.payload.clone());
                 let end = async move {
                     let ended = guarded(call).await;
-                    let result = shared.tolerated(node, payload.as_ref(), ended);
+                    let result = shared.tolerated(&at, payload.as_ref(), ended, 1);
                     TaskEnd {
                         result,
                         attempts: Vec::new(),
@@ -270,7 +270,7 @@ impl<S: State> Queue<S> {
             () = self.cut.cancelled() => None,
         };
         let Some(end) = end else { return };
-        if end.result.is_err() {
+        if end.result.is_err() && !self.shared.collects {
             self.closed.cancel();
         }
         // As above: the queue first.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::inner::InnerLogs;
 use crate::ids::{Seq, ThreadId};
-use crate::store::{CheckpointStore, Head, Record, Status, StoreError};
+use crate::store::{CheckpointStore, Head, Record, Status, StoreError, WishKind};
 
 /// How many threads or records are read at once.
 const PAGE: usize = 256;
@@ -49,6 +49,10 @@ pub enum WhyDue {
     /// It says that it is running: a call works on it, or the process that did has died. A claim
     /// tells which.
     LeftBehind,
+    /// Its process gave it back at a boundary, for another one to go on.
+    Drained,
+    /// It was asked to stop, and nobody works on it who would.
+    Asked,
 }
 
 /// Reads what there is to do.
@@ -70,6 +74,9 @@ pub async fn agenda(store: &dyn CheckpointStore, now: SystemTime) -> Result<Agen
         for (thread, head) in page {
             let why = match head.status {
                 Status::Running => Some(WhyDue::LeftBehind),
+                Status::Finished | Status::Cancelled => None,
+                _ if is_to_stop(store, &thread, &head).await? => Some(WhyDue::Asked),
+                Status::Drained => Some(WhyDue::Drained),
                 Status::Paused | Status::Parked => {
                     let open = Open::read(store, &thread, &head).await?;
                     let (why, next_ms) = open.due(head.step + 1, now_ms);
@@ -86,6 +93,16 @@ pub async fn agenda(store: &dyn CheckpointStore, now: SystemTime) -> Result<Agen
             return Ok(agenda);
         }
     }
+}
+
+/// Whether a wish to cancel waits for whoever takes a thread up.
+async fn is_to_stop(
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+    head: &Head,
+) -> Result<bool, StoreError> {
+    let wish = store.wished(thread).await?;
+    Ok(wish.is_some_and(|wish| wish.kind == WishKind::Cancel && wish.run == head.run))
 }
 
 /// What the tasks of an open superstep wait for, by task path.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::GraphChange;
 use crate::ids::{Branch, NodeName, QuestionId, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::node::{ErrorClass, NodeError};
 use crate::state::{CodecError, ReduceFault};
@@ -148,6 +149,15 @@ pub enum RunError {
         /// Why it is none.
         error: Box<CodecError>,
     },
+    /// A task was to run again that is none of the open superstep. Nothing was discarded.
+    NoTask {
+        /// The thread.
+        thread: ThreadId,
+        /// What was named.
+        task: TaskPath,
+        /// The tasks of the open superstep, and whether each has ended; none where nothing is open.
+        open: Vec<(TaskPath, bool)>,
+    },
     /// The question has another answer already.
     AlreadyAnswered {
         /// The thread.
@@ -212,15 +222,15 @@ pub enum RunError {
         /// The names that the graph has.
         known: Vec<NodeName>,
     },
-    /// A patch does not say by which exit its node is left, or names one that the node does not
-    /// have. Nothing was stored.
+    /// A patch, or an answer that a node ran, does not say by which exit the node is left, or names
+    /// one that it does not have. Nothing was stored.
     NoExit {
         /// The node.
         node: NodeName,
         /// What was named; none where nothing was.
         exit: Option<String>,
         /// The exits that the node has.
-        exits: Vec<&'static str>,
+        exits: Vec<String>,
     },
     /// The first input of a thread lacks a required field.
     MissingInput {
@@ -268,6 +278,51 @@ pub enum RunError {
         step: Step,
         /// How often it was taken over.
         takeovers: u32,
+    },
+    /// A state of an older version could not be lifted to this program's. The thread is untouched.
+    Migrate {
+        /// The thread.
+        thread: ThreadId,
+        /// The checkpoint.
+        at: Seq,
+        /// The state's name.
+        state: &'static str,
+        /// The version that was to be lifted.
+        from: u32,
+        /// The version to which.
+        to: u32,
+        /// Why not.
+        error: NodeError,
+    },
+    /// The open superstep has results of an older version of the state, which are not merged yet:
+    /// nothing can lift them. The state can be seen all the same, and the thread is untouched.
+    OlderOutcomes {
+        /// The thread.
+        thread: ThreadId,
+        /// The checkpoint before the open superstep.
+        at: Seq,
+        /// The open superstep.
+        step: Step,
+        /// The first task whose result is recorded.
+        task: TaskPath,
+        /// The version of the state that it was recorded with.
+        stored: u32,
+        /// This program's version.
+        program: u32,
+    },
+    /// The thread was written with another version of its graph, and the run is pinned
+    /// ([`RunOptions::pin`](super::RunOptions::pin), S050).
+    GraphVersionMismatch {
+        /// The thread.
+        thread: ThreadId,
+        /// The checkpoint from which it was to go on.
+        at: Seq,
+        /// The fingerprint of the graph that wrote it.
+        stored: [u8; 16],
+        /// This program's fingerprint.
+        program: [u8; 16],
+        /// What differs.
+        changes: Vec<GraphChange>,
     },
     /// The run was given up for a later input and has no end of its own.
     Superseded {
@@ -318,6 +373,7 @@ impl RunError {
             RunError::NoQuestion { .. } => "no_question",
             RunError::AmbiguousAnswer { .. } => "ambiguous_answer",
             RunError::WrongAnswer { .. } => "wrong_answer",
+            RunError::NoTask { .. } => "no_task",
             RunError::AlreadyAnswered { .. } => "already_answered",
             RunError::NoPause { .. } => "no_pause",
             RunError::NotFound { .. } => "not_found",
@@ -331,6 +387,9 @@ impl RunError {
             RunError::OtherGraph { .. } => "other_graph",
             RunError::SchemaMismatch { .. } => "schema_mismatch",
             RunError::UnknownNode { .. } => "unknown_node",
+            RunError::Migrate { .. } => "migrate",
+            RunError::OlderOutcomes { .. } => "older_outcomes",
+            RunError::GraphVersionMismatch { .. } => "graph_version_mismatch",
             RunError::Poison { .. } => "poison",
             RunError::Superseded { .. } => "superseded",
             RunError::Interrupted { .. } => "interrupted",
@@ -486,6 +545,20 @@ impl fmt::Display for RunError {
                 f,
                 "the answer to {id} of thread {thread} was not accepted, and the question is still open.\nexpected: {expected}\nfound:    {error}"
             ),
+            RunError::NoTask { thread, task, open } => {
+                write!(f, "thread {thread} has no open task {task} to run again")?;
+                let open: Vec<_> = open
+                    .iter()
+                    .map(|(task, ended)| match ended {
+                        true => format!("{task} (ended)"),
+                        false => format!("{task} (left to run)"),
+                    })
+                    .collect();
+                match open.as_slice() {
+                    [] => f.write_str(": no superstep is open"),
+                    open => write!(f, "; open are {}", open.join(", ")),
+                }
+            }
             RunError::AlreadyAnswered { thread, id } => write!(
                 f,
                 "question {id} of thread {thread} has another answer already, which stays"
@@ -583,6 +656,47 @@ impl fmt::Display for RunError {
                     "thread {thread} is to go on at node \"{node}\" (checkpoint {at}), which this graph does not have; it has {}",
                     known.join(", ")
                 )
+            }
+            RunError::Migrate {
+                thread,
+                at,
+                state,
+                from,
+                to,
+                error,
+            } => write!(
+                f,
+                "version {from} of `{state}` could not be lifted to version {to} (thread {thread}, checkpoint {at}): {}\nThe thread is untouched: an older program can still open it",
+                error.full()
+            ),
+            RunError::OlderOutcomes {
+                thread,
+                at,
+                step,
+                task,
+                stored,
+                program,
+            } => write!(
+                f,
+                "superstep {step} of thread {thread} is open, and has results of version {stored} of the state (of task {task}, maybe others), which version {program} cannot merge. Finish it with the program that began it, or fork the thread at checkpoint {at}: then its tasks run again"
+            ),
+            RunError::GraphVersionMismatch {
+                thread,
+                at,
+                stored,
+                program,
+                changes,
+            } => {
+                write!(
+                    f,
+                    "thread {thread} was written with another version of its graph (checkpoint {at}), and the run is pinned.\nstored:  {:032x}\nprogram: {:032x}",
+                    u128::from_be_bytes(*stored),
+                    u128::from_be_bytes(*program)
+                )?;
+                for change in changes {
+                    write!(f, "\n- {change}")?;
+                }
+                Ok(())
             }
             RunError::Poison {
                 thread,

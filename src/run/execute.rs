@@ -15,14 +15,15 @@ use tracing::Instrument;
 use super::inner::Held;
 use super::port::RunPort;
 use super::{RunOptions, recall};
-use crate::engine::{Ended, Outcome};
+use crate::engine::{Caught, Ended, Outcome};
 use crate::event::EventKind;
 use crate::graph::Graph;
 use crate::ids::{Step, TaskPath};
 use crate::node::{
-    Asked, Call, Context, ErrorClass, NodeError, Payload, Policy, Port, Returned, Standing,
+    Asked, Call, Context, ErrorClass, Failure, NodeError, Payload, Policy, Port, Pulse, Returned,
+    Standing,
 };
-use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, tried};
+use crate::policy::{Attempt, Call as LayerCall, Layer, Limit, Next, Timeout, alive, tried};
 use crate::state::{Snapshot, State, panic_message};
 
 /// The layers of each node: none for one that has no policy, where nothing else is set either.
@@ -38,7 +39,11 @@ pub(crate) fn layers<S: State>(graph: &Graph<S>, options: &RunOptions) -> Layers
         if let Some(time) = policy.timeout {
             layers.push(Arc::new(Timeout(time)));
         }
-        let plain = layers.is_empty() && policy.retry.is_none() && !policy.blocking;
+        let plain = layers.is_empty()
+            && policy.retry.is_none()
+            && policy.idle_timeout.is_none()
+            && !policy.blocking
+            && !policy.is_irreversible();
         (!plain || is_graph).then(|| layers.into())
     };
     graph
@@ -55,6 +60,8 @@ pub(crate) struct Shared<S: State> {
     pub(crate) layers: Layers,
     pub(crate) port: Arc<RunPort>,
     pub(crate) limit: Option<Arc<dyn Layer>>,
+    /// Whether a failed task lets the others of its superstep start.
+    pub(crate) collects: bool,
     /// Whether tries are timed: where somebody will read it.
     pub(crate) timed: bool,
 }
@@ -134,17 +141,27 @@ pub(crate) struct TaskEnd<U> {
 impl<S: State> Shared<S> {
     /// The same, with a port that has told nobody to end.
     pub(crate) fn renewed(&self) -> Self {
+        self.watched(self.port.pulse.clone())
+    }
+
+    /// The same, with the signs of life of its tasks noted elsewhere.
+    pub(crate) fn watched(&self, pulse: Option<Arc<Pulse>>) -> Self {
         Self {
             graph: self.graph.clone(),
             layers: Arc::clone(&self.layers),
-            port: Arc::new(self.port.renewed()),
+            port: Arc::new(RunPort {
+                pulse,
+                ..self.port.renewed()
+            }),
             limit: self.limit.clone(),
+            collects: self.collects,
             timed: self.timed,
         }
     }
 
     fn context(&self, at: Standing) -> Context {
-        Context::new(Arc::clone(&self.port) as Arc<dyn Port>, at)
+        let cx = Context::new(Arc::clone(&self.port) as Arc<dyn Port>, at);
+        cx.watched(self.port.pulse.clone())
     }
 
     pub(crate) fn path(&self, step: u64, node: u32, index: u32) -> TaskPath {
@@ -173,9 +190,18 @@ impl<S: State> Shared<S> {
         at: Standing,
         payload: Option<&Payload>,
     ) -> BoxFuture<'static, Result<Returned<S::Update>, NodeError>> {
-        let cx = self.context(at);
+        self.call_with(before, at.node, payload, self.context(at))
+    }
+
+    fn call_with(
+        &self,
+        before: &Arc<S>,
+        node: u32,
+        payload: Option<&Payload>,
+        cx: Context,
+    ) -> BoxFuture<'static, Result<Returned<S::Update>, NodeError>> {
         let state = Snapshot::shared(Arc::clone(before));
-        let body = &self.graph.tables().node(at.node).body;
+        let body = &self.graph.tables().node(node).body;
         catch_unwind(AssertUnwindSafe(|| body.call(payload, state, cx)))
             .unwrap_or_else(|panic| Box::pin(std::future::ready(Err(panicked(&*panic)))))
     }
@@ -207,11 +233,11 @@ impl<S: State> Shared<S> {
         match begun {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(error)) => self
-                .tolerated(at.node, payload, Err(error))
+                .tolerated(&at, payload, Err(error), 1)
                 .map(Begun::Ended),
             Err(panic) => {
                 let error = Err(panicked(&*panic));
-                self.tolerated(at.node, payload, error).map(Begun::Ended)
+                self.tolerated(&at, payload, error, 1).map(Begun::Ended)
             }
         }
     }
@@ -239,7 +265,9 @@ impl<S: State> Shared<S> {
             tried.boxed()
         };
         let (ended, mut attempts) = tried(entry.policy.retry.as_ref(), &*self.port, once).await;
-        let result = self.tolerated(node, payload.as_ref(), ended);
+        let tries = attempts.len();
+        let at = scene.standing(node, index, 1);
+        let result = self.tolerated(&at, payload.as_ref(), ended, tries);
         if let (Err(error), Some(last)) = (&result, attempts.last_mut()) {
             // What is recorded is what the caller gets, where the rule for failed tasks panicked.
             last.error = Some(error.clone());
@@ -269,18 +297,28 @@ impl<S: State> Shared<S> {
                 task: started,
                 attempt,
             });
-            let returned = if self.graph.tables().node(node).policy.blocking {
-                self.call_blocking(&scene.before, at, payload).await
-            } else {
-                self.or_parked(at, guarded(self.call(&scene.before, at, payload)))
-                    .await
+            let policy = &self.graph.tables().node(node).policy;
+            if policy.is_irreversible() {
+                self.port.begin(recall::key(&at)).await?;
+            }
+            let returned = match policy.idle_timeout {
+                None => self.run_body(scene, at, payload, self.context(at)).await,
+                Some(idle) => {
+                    let pulse = Arc::new(Pulse::new(self.port.pulse.clone()));
+                    let cx = self.context(at).watched(Some(Arc::clone(&pulse)));
+                    alive(idle, &pulse, self.run_body(scene, at, payload, cx)).await
+                }
             };
             let passed = returned.as_ref().map(|_| ()).map_err(NodeError::clone);
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
             passed
         });
         let call = LayerCall {
-            task: path,
+            // Whole, as everybody else is told of it.
+            task: match &self.port.within {
+                Some(outer) => path.within(outer),
+                None => path,
+            },
             attempt,
         };
         let next = Next::new(layers, body);
@@ -300,6 +338,22 @@ impl<S: State> Shared<S> {
                     "a layer said that the call went well, but the node was not run",
                 ))
             })
+    }
+
+    async fn run_body(
+        &self,
+        scene: &Scene<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+        cx: Context,
+    ) -> Result<Returned<S::Update>, NodeError> {
+        if self.graph.tables().node(at.node).policy.blocking {
+            return self
+                .call_blocking(&scene.before, at.node, payload, cx)
+                .await;
+        }
+        let call = self.call_with(&scene.before, at.node, payload, cx);
+        self.or_parked(at, guarded(call)).await
     }
 
     /// Awaits a call, and lets go of it where it waits for a time that is too long.
@@ -322,13 +376,13 @@ impl<S: State> Shared<S> {
     async fn call_blocking(
         &self,
         before: &Arc<S>,
-        at: Standing,
+        node: u32,
         payload: Option<&Payload>,
+        cx: Context,
     ) -> Result<Returned<S::Update>, NodeError> {
         // The body is called on the other thread: it may block before its first await.
-        let cx = self.context(at);
         let state = Snapshot::shared(Arc::clone(before));
-        let body = Arc::clone(&self.graph.tables().node(at.node).body);
+        let body = Arc::clone(&self.graph.tables().node(node).body);
         let payload = payload.cloned();
         let handle = tokio::runtime::Handle::current();
         let joined = tokio::task::spawn_blocking(move || {
@@ -340,20 +394,29 @@ impl<S: State> Shared<S> {
             .unwrap_or_else(|error| Err(NodeError::transient(error)))
     }
 
-    /// Applies the worker's own rule for failed tasks.
+    /// Applies the worker's own rule for failed tasks, or an error exit of the node. A task that was
+    /// told to end and fails has not failed of itself.
     pub(crate) fn tolerated(
         &self,
-        node: u32,
+        at: &Standing,
         payload: Option<&Payload>,
         ended: Result<Returned<S::Update>, NodeError>,
+        tries: usize,
     ) -> Result<Gave<S::Update>, NodeError> {
         let error = match ended {
             Ok(returned) => return Ok(returned.into()),
             Err(error) => error,
         };
-        let (Some(tolerate), Some(payload)) = (&self.graph.tables().node(node).tolerate, payload)
-        else {
+        if self.port.stop.is_cancelled() {
             return Err(error);
+        }
+        let node = self.graph.tables().node(at.node);
+        let (Some(tolerate), Some(payload)) = (&node.tolerate, payload) else {
+            let task = (at.step.get(), at.node, at.index);
+            return match self.caught(task, &error, tries) {
+                Some(outcome) => Ok(Gave::Outcome(outcome)),
+                None => Err(error),
+            };
         };
         match catch_unwind(AssertUnwindSafe(|| tolerate(payload, &error))) {
             Ok(Some(update)) => Ok(Gave::Outcome(Outcome {
@@ -370,6 +433,31 @@ impl<S: State> Shared<S> {
                 ),
             )),
         }
+    }
+}
+
+impl<S: State> Shared<S> {
+    /// The outcome of a failed task whose node has an error exit for it.
+    pub(crate) fn caught(
+        &self,
+        (step, node, index): (u64, u32, u32),
+        error: &NodeError,
+        tries: usize,
+    ) -> Option<Outcome<S::Update>> {
+        let class = error.class();
+        let exit = self.graph.tables().node(node).caught_by(class)?;
+        let task = self.path(step, node, index);
+        let failure = Failure {
+            node: task.task().node.clone(),
+            task,
+            class,
+            message: error.full(),
+            attempts: tries.max(1) as u32,
+        };
+        Some(Outcome {
+            update: S::update(),
+            ended: Ended::Failed(Box::new(Caught { exit, failure })),
+        })
     }
 }
 

@@ -158,7 +158,7 @@ impl<S: State> Run<S> {
             tokio::select! {
                 biased;
                 () = listener.caught_up() => {}
-                _ = self.stop.wait() => {}
+                () = self.stop.at_boundary() => {}
             }
         }
         // A run whose nodes never wait must let others run, too.
@@ -188,6 +188,7 @@ impl<S: State> Run<S> {
             }
             Stage::Between => unreachable!("a stage is put back before anything is awaited"),
         }
+        self.settle_begun().await?;
         if (!self.questions.is_empty() || !self.parked.is_empty())
             && let Some(ended) = self.waits_or_expired().await
         {

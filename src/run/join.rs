@@ -131,7 +131,12 @@ impl<S: State> Reader<'_, S> {
         frontier: &[Task],
     ) -> Result<Vec<OpenJoin>, RunError> {
         match at {
-            Some(Record::Input(input)) if !self.graph.joins.is_empty() => {
+            Some(Record::Input(input)) => {
+                let mut leads = input.edges.iter().filter(|edge| !edge.to.is_empty());
+                if let Some(edge) = leads.find(|edge| self.found(&edge.to).is_none()) {
+                    let (stored, program) = ("a join that was reached", "no such join");
+                    return Err(self.mismatch(&edge.to, stored.to_owned(), program.to_owned()));
+                }
                 Ok(self.started(input, frontier))
             }
             Some(Record::Commit(commit)) => self.waiting(&commit.joins, &commit.timers).await,
@@ -141,6 +146,9 @@ impl<S: State> Reader<'_, S> {
 
     /// What waits after a start is told by its edges.
     fn started(&self, input: &InputRecord, frontier: &[Task]) -> Vec<OpenJoin> {
+        if self.graph.joins.is_empty() {
+            return Vec::new();
+        }
         let edges = input
             .edges
             .iter()

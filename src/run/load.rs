@@ -3,21 +3,23 @@
 //! In comes a thread's log, out comes the position at its head (or at an older checkpoint), with
 //! what was recorded of the open superstep. Reads one base, its segments, and the records after it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::RunError;
 use super::ask::{Asked, Questions};
 use super::base::Segments;
-use super::replay::{OtherReducer, Reader};
+use super::lift::Lift;
+use super::replay::Reader;
+use super::retry::forget;
+use super::schema::{OtherReducer, is_older};
 use crate::engine::{Position, Task};
 use crate::graph::Compiled;
-use crate::ids::{Seq, TaskPath, ThreadId};
+use crate::ids::{Seq, Step, TaskPath, ThreadId};
 use crate::node::KeptStep;
 use crate::state::State;
 use crate::store::{
-    CheckpointStore, FieldRecord, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored,
-    StoredBase, StoredChange, StoredTask,
+    CheckpointStore, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
+    StoredChange, StoredTask,
 };
 
 /// How many records are read at once.
@@ -40,6 +42,8 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) questions: Questions,
     /// The steps and timers of the open superstep.
     pub(crate) memory: Memory,
+    /// Why nothing can go on from here, though the state can be seen.
+    pub(crate) barred: Option<RunError>,
     /// The records of the subgraphs of the open superstep, with their places.
     pub(crate) inner: Vec<(Seq, Arc<Record>)>,
 }
@@ -50,6 +54,8 @@ pub(crate) struct Memory {
     pub(crate) steps: Vec<(usize, KeptStep)>,
     /// With the key, and until when the task waits.
     pub(crate) timers: Vec<(usize, String, u64)>,
+    /// That a body began, and when; or that it was left on purpose, to ask or to wait. In order.
+    pub(crate) begun: Vec<(usize, Option<u64>)>,
 }
 
 impl Memory {
@@ -69,6 +75,16 @@ impl Memory {
                 let found = found(&timer.task);
                 let due = |place| (place, timer.key.clone(), timer.due_ms);
                 self.timers.extend(found.map(due));
+                self.begun.extend(found.map(|place| (place, None)));
+            }
+            Record::Question(question) => {
+                let found = found(&question.task);
+                self.begun.extend(found.map(|place| (place, None)));
+            }
+            Record::Begun(begun) => {
+                let found = found(&begun.task);
+                self.begun
+                    .extend(found.map(|place| (place, Some(begun.at_ms))));
             }
             _ => {}
         }
@@ -96,13 +112,7 @@ pub(crate) async fn load<S: State>(
         Some(schema) => schema,
         None => schema_at(store, thread, head.schema).await?,
     };
-    let mut reader = Reader {
-        store,
-        thread,
-        graph,
-        at,
-        outcomes: HashMap::new(),
-    };
+    let mut reader = Reader::new(store, thread, graph, at);
     let first = store.records(thread, base_at, 1).await?;
     let Some((branch, Record::Base(base))) =
         first.first().map(|stored| (stored.branch, &*stored.record))
@@ -111,9 +121,26 @@ pub(crate) async fn load<S: State>(
     };
     let other_branch = is_head && branch != head.branch;
     let replays = Seq::new(base.at) != at;
-    let (schema_changed, reducers) = reader.compare(&schema, replays)?;
-    let mut state = reader.base(base, &reducers).await?;
-    let mut segments = Segments::load::<S>(&base.fields);
+    let older = match is_older::<S>(&schema) {
+        true => S::older(Lift {
+            store,
+            thread,
+            schema: &schema,
+            base,
+            branch,
+            at,
+        }),
+        false => None,
+    };
+    let is_lifted = older.is_some();
+    let (schema_changed, reducers, mut state, mut segments) = match older {
+        Some(older) => (true, Vec::new(), older.await?, Segments::default()),
+        None => {
+            let (changed, reducers) = reader.compare(&schema, replays)?;
+            let state = reader.base(base, &reducers).await?;
+            (changed, reducers, state, Segments::load::<S>(&base.fields))
+        }
+    };
 
     let mut from = Seq::new(base.at);
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
@@ -137,7 +164,8 @@ pub(crate) async fn load<S: State>(
                 since_base += u32::from(passed);
                 continue;
             }
-            let replay = seq.get() > base.at && *seq <= at;
+            let behind = seq.get() > base.at && *seq <= at;
+            let replay = behind && !is_lifted;
             if seq.get() > base.at {
                 touch::<S>(&mut segments, record);
             }
@@ -146,7 +174,7 @@ pub(crate) async fn load<S: State>(
                     if *seq > at {
                         break;
                     }
-                    since_base += u32::from(replay);
+                    since_base += u32::from(behind);
                     if replay {
                         reader.replay_input(&mut state, input, *seq)?;
                     }
@@ -158,7 +186,7 @@ pub(crate) async fn load<S: State>(
                     if *seq > at {
                         break;
                     }
-                    since_base += u32::from(replay);
+                    since_base += u32::from(behind);
                     if replay {
                         reader.replay_commit(&mut state, commit, *seq)?;
                     }
@@ -166,11 +194,21 @@ pub(crate) async fn load<S: State>(
                     frontier = (*seq == at).then(|| commit.frontier.clone());
                     waits = (*seq == at).then(|| Arc::clone(record));
                 }
-                Record::Step(_) | Record::Timer(_) if *seq > at => noted.push(Arc::clone(record)),
+                Record::Step(_) | Record::Timer(_) | Record::Begun(_) if *seq > at => {
+                    noted.push(Arc::clone(record));
+                }
                 Record::Inner(_) if *seq > at => inner.push((*seq, Arc::clone(record))),
-                Record::Outcome(_) if *seq > at => open.push((seq.get(), Arc::clone(record))),
+                Record::Outcome(_) if *seq > at => {
+                    open.push((seq.get(), Arc::clone(record)));
+                    asked.push(seq.get(), record);
+                }
+                Record::Discarded(discarded) if *seq > at => {
+                    forget(&mut open, &mut inner, discarded);
+                    asked.push(seq.get(), record);
+                }
                 Record::Question(_) | Record::Answer(_) if *seq > at => {
                     asked.push(seq.get(), record);
+                    noted.push(Arc::clone(record));
                 }
                 Record::Outcome(_) => {
                     reader.outcomes.insert(seq.get(), Arc::clone(record));
@@ -197,10 +235,12 @@ pub(crate) async fn load<S: State>(
             seq: at,
         });
     };
+    reader.check_payloads(&schema, &frontier)?;
     let frontier = reader.frontier(&frontier)?;
     let joins = reader.joins(waits.as_deref(), &frontier).await?;
     let mut recorded = Vec::new();
     let mut recorded_seqs = Vec::new();
+    let mut barred = None;
     if is_head {
         for (seq, record) in &open {
             let Record::Outcome(outcome) = &**record else {
@@ -210,12 +250,28 @@ pub(crate) async fn load<S: State>(
                 && let Some(place) = reader.place(&frontier, outcome)
                 && !recorded.iter().any(|(known, _)| *known == place)
             {
+                if is_lifted {
+                    // Meant for the old version, and not merged yet: no state to be lifted has it.
+                    barred.get_or_insert_with(|| RunError::OlderOutcomes {
+                        thread: thread.clone(),
+                        at,
+                        step: Step::new(step + 1),
+                        task: TaskPath::new(
+                            Step::new(step + 1),
+                            graph.node(frontier[place].node).name.clone(),
+                            outcome.index,
+                        ),
+                        stored: schema.version,
+                        program: S::VERSION,
+                    });
+                    continue;
+                }
                 // Recorded for the old reducer, it would be merged by the new one.
                 let meant = |old: &&OtherReducer| {
                     outcome
                         .changes
                         .iter()
-                        .any(|change| change.field == old.field)
+                        .any(|change| change.field == old.stored_as)
                 };
                 if let Some(old) = reducers.iter().find(meant) {
                     let (stored, program) = (old.stored.clone(), old.program.clone());
@@ -256,6 +312,7 @@ pub(crate) async fn load<S: State>(
         takeovers,
         questions,
         memory,
+        barred,
         inner,
     })
 }
@@ -375,24 +432,5 @@ fn touch<S: State>(segments: &mut Segments, record: &Record) {
             }
         }
         _ => {}
-    }
-}
-
-/// The program's schema, as it is stored.
-pub(crate) fn schema<S: State>(graph: &Compiled<S>) -> SchemaRecord {
-    let field = |field: &crate::graph::FieldView| FieldRecord {
-        name: field.name.to_owned(),
-        shape: field.shape.clone(),
-        codec: field.codec,
-        reducer: field.reducer.id.to_owned(),
-        reducer_version: field.reducer.version.unwrap_or(0),
-        required: field.required,
-    };
-    SchemaRecord {
-        graph: graph.view.name.clone(),
-        fingerprint: graph.fingerprint,
-        state: S::NAME.to_owned(),
-        version: S::VERSION,
-        fields: graph.view.fields.iter().map(field).collect(),
     }
 }

@@ -10,15 +10,16 @@ use super::base::Segments;
 use super::load::{self, Loaded};
 use super::options::Busy;
 use super::record::Unstorable;
+use super::schema;
 use super::stop::after;
 use crate::graph::Graph;
 use crate::ids::{Branch, RunId, Seq, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
 use crate::store::{
-    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, Head, InputRecord,
-    OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status, StoppedRecord,
-    StoreError, StoredBase, StoredChange, Take, Write,
+    BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
+    InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Wish, WishKind, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -37,6 +38,8 @@ pub(crate) struct Log<S: State> {
     /// The branch that the next write begins, and the head that it is begun from.
     begins: Option<(BranchRecord, Seq)>,
     row: Option<(RunId, RunRow)>,
+    /// The wish that the next write heeds.
+    pub(crate) fulfils: Option<Wish>,
 }
 
 impl<S: State> Drop for Log<S> {
@@ -60,6 +63,9 @@ impl<S: State> Log<S> {
             Busy::Wait(time) => wait(&*store, &thread, time).await?,
         };
         let (head, next) = (claim.head.clone(), claim.next);
+        // What was to be drained was the call that held the thread then.
+        let waited = claim.wishes.newest();
+        let stale = waited.filter(|wish| wish.kind == WishKind::Drain);
         Ok(Self {
             store,
             graph,
@@ -73,6 +79,7 @@ impl<S: State> Log<S> {
             fresh: true,
             begins: None,
             row: None,
+            fulfils: stale,
         })
     }
 
@@ -93,6 +100,18 @@ impl<S: State> Log<S> {
 
     pub(crate) fn head(&self) -> Option<&Head> {
         self.head.as_ref()
+    }
+
+    /// How the thread stands; one that is to be cancelled counts as cancelled.
+    pub(crate) fn status(&self) -> Option<Status> {
+        let head = self.head.as_ref()?;
+        let is_asked = |wish: Wish| wish.kind == WishKind::Cancel && wish.run == head.run;
+        let open = head.status != Status::Finished;
+        let cancelled = open && self.claim.wishes.newest().is_some_and(is_asked);
+        Some(match cancelled {
+            true => Status::Cancelled,
+            false => head.status,
+        })
     }
 
     pub(crate) fn seq(&self) -> Option<Seq> {
@@ -125,6 +144,9 @@ impl<S: State> Log<S> {
                 program = %hex(&self.graph.fingerprint()),
                 "the thread was written with another version of its graph"
             );
+        }
+        if let Some(error) = loaded.barred.take() {
+            return Err(error);
         }
         if !self.segments.are_whole() {
             self.segments = std::mem::take(&mut loaded.segments);
@@ -204,7 +226,7 @@ impl<S: State> Log<S> {
         };
         if self.fresh {
             schema = seq;
-            records.push(Record::Schema(load::schema(self.graph.tables())));
+            records.push(Record::Schema(schema::schema(self.graph.tables())));
             seq = seq.next();
         }
         let mut base = self.head.as_ref().map_or(seq, |head| head.base);
@@ -327,6 +349,20 @@ impl<S: State> Log<S> {
 
     /// Writes answers; how the thread stands does not change by them. Returns the seq of the first.
     pub(crate) async fn answers(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
+        self.beside(records).await
+    }
+
+    /// Writes that outcomes of the open superstep are discarded; how the thread stands does not
+    /// change by it. Returns its seq.
+    pub(crate) async fn discarded(
+        &mut self,
+        discarded: DiscardedRecord,
+    ) -> Result<Seq, StoreError> {
+        self.beside(vec![Record::Discarded(discarded)]).await
+    }
+
+    /// Writes records that change nothing of how the thread stands. Returns the seq of the first.
+    async fn beside(&mut self, records: Vec<Record>) -> Result<Seq, StoreError> {
         let first = self.next;
         let status = self
             .head
@@ -391,6 +427,7 @@ impl<S: State> Log<S> {
         }
         let count = records.len() as u64;
         let write = Write {
+            fulfils: self.fulfils.take(),
             thread: self.thread.clone(),
             epoch: self.claim.epoch,
             branch: head.branch,

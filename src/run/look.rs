@@ -83,6 +83,8 @@ pub struct EventReader {
     inputs: Vec<(Seq, Branch, RunId)>,
     /// The questions so far, by their records.
     asked: Vec<(u64, QuestionId)>,
+    /// The tasks whose outcomes may still be discarded, by their records and branches.
+    ended: Vec<(u64, Branch, TaskPath)>,
     /// What was read of the logs of subgraphs, by the task that runs each and its branch.
     inner: HashMap<(TaskPath, Branch), EventReader>,
 }
@@ -97,6 +99,7 @@ impl EventReader {
             branches: Branches::default(),
             inputs: Vec::new(),
             asked: Vec::new(),
+            ended: Vec::new(),
             inner: HashMap::new(),
         }
     }
@@ -178,6 +181,7 @@ impl EventReader {
         };
         match &*stored.record {
             Record::Input(input) => {
+                self.ended.retain(|(_, branch, _)| *branch != stored.branch);
                 let Ok(id) = RunId::new(&input.run) else {
                     return;
                 };
@@ -206,8 +210,22 @@ impl EventReader {
                 parent: Branch::new(begun.parent),
                 at: Seq::new(begun.at),
             }),
-            Record::Outcome(outcome) => add(record::task_finished(outcome)),
+            Record::Outcome(outcome) => {
+                let task = record::task(outcome);
+                let ended = task.map(|task| (seq.get(), stored.branch, task));
+                self.ended.extend(ended);
+                add(record::task_finished(outcome));
+            }
+            Record::Discarded(discarded) => {
+                let gone = |(seq, ..): &&(u64, Branch, TaskPath)| discarded.outcomes.contains(seq);
+                let tasks = self.ended.iter().filter(gone);
+                let mut tasks: Vec<_> = tasks.map(|(.., task)| task.clone()).collect();
+                tasks.sort();
+                let at_ms = discarded.at_ms;
+                add(EventKind::Discarded { at_ms, tasks });
+            }
             Record::Commit(commit) => {
+                self.ended.retain(|(_, branch, _)| *branch != stored.branch);
                 for outcome in &commit.outcomes {
                     if let OutcomeRef::Inline(outcome) = outcome {
                         add(record::task_finished(outcome));
@@ -243,6 +261,13 @@ impl EventReader {
                 let (key, due_ms) = (timer.key.clone(), timer.due_ms);
                 add(EventKind::TimerSet { task, key, due_ms });
             }
+            Record::Begun(begun) => {
+                let Ok(task) = begun.task.parse() else {
+                    return;
+                };
+                let at_ms = begun.at_ms;
+                add(EventKind::Begun { task, at_ms });
+            }
             Record::Answer(answer) => {
                 let found = self.asked.iter().find(|(seq, _)| *seq == answer.question);
                 let Some((_, id)) = found else { return };
@@ -270,6 +295,7 @@ impl EventReader {
                             .max(1),
                         tries: failed.attempts.iter().map(record::tried).collect(),
                         error: record::error_text(error),
+                        exit: None,
                     });
                 }
                 let error = stopped.error.as_ref().map(record::error_text);

@@ -1,5 +1,6 @@
 //! Settings of a run.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use super::{Cancel, RunError};
 use crate::engine::Task;
 use crate::graph::{Compiled, GraphView};
+use crate::node::RunContext;
 use crate::policy::Layer;
 use crate::state::State;
 use crate::store::Status;
@@ -18,6 +20,7 @@ use crate::store::Status;
 /// - `deadline`, `superstep_deadline`: none
 /// - `concurrency`: none, all tasks of a superstep at once
 /// - `grace`: 5 s for a running node to end after a stop was asked for
+/// - `siblings`: fail fast
 /// - `busy`: refuse
 /// - `poison_limit`: 5 takeovers of one superstep (design §5)
 /// - `base_every`: 64 commits (design §6)
@@ -26,8 +29,10 @@ use crate::store::Status;
 /// - `shuffle`: none
 /// - `pause_before`, `pause_after`: no node
 /// - `park_after`: 1 s
+/// - `pin`: no
 /// - `cancel`: none
 /// - `layers`: none
+/// - `context`: no values
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -41,6 +46,8 @@ pub struct RunOptions {
     pub concurrency: Option<usize>,
     /// How long a running node may go on after a stop was asked for. What ends in time is recorded.
     pub grace: Duration,
+    /// What becomes of the other tasks of a superstep when one has failed.
+    pub siblings: Siblings,
     /// What to do when another call holds the thread.
     pub busy: Busy,
     /// How often one superstep may be taken over after a crash before the run counts as poisoned.
@@ -59,10 +66,15 @@ pub struct RunOptions {
     pub pause_after: Vec<String>,
     /// The longest wait of a sleeping node that holds its process; a longer one parks the thread.
     pub park_after: Duration,
+    /// Whether a thread that is not finished may only go on with the version of its graph that has
+    /// written it.
+    pub pin: bool,
     /// Stops the runs.
     pub cancel: Option<Cancel>,
     /// Layers around each try of each task, outermost first.
     pub layers: Vec<Arc<dyn Layer>>,
+    /// What is given for every call; the command of a call may give others.
+    pub context: RunContext,
 }
 
 impl Default for RunOptions {
@@ -73,6 +85,7 @@ impl Default for RunOptions {
             superstep_deadline: None,
             concurrency: None,
             grace: Duration::from_secs(5),
+            siblings: Siblings::FailFast,
             busy: Busy::Refuse,
             poison_limit: 5,
             base_every: 64,
@@ -82,8 +95,10 @@ impl Default for RunOptions {
             pause_before: Vec::new(),
             pause_after: Vec::new(),
             park_after: Duration::from_secs(1),
+            pin: false,
             cancel: None,
             layers: Vec::new(),
+            context: RunContext::new(),
         }
     }
 }
@@ -126,6 +141,13 @@ impl RunOptions {
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
+        self
+    }
+
+    /// Sets what becomes of the other tasks of a superstep when one has failed.
+    #[must_use]
+    pub fn siblings(mut self, siblings: Siblings) -> Self {
+        self.siblings = siblings;
         self
     }
 
@@ -239,6 +261,16 @@ impl RunOptions {
             || !self.pause_after.is_empty()
     }
 
+    /// Has a thread that is not finished go on only with the version of its graph that has written
+    /// it: one of another fingerprint is refused with
+    /// [`RunError::GraphVersionMismatch`], which lists what differs (S050). Without this, a
+    /// difference that stands in the way of nothing is a warning.
+    #[must_use]
+    pub fn pin(mut self) -> Self {
+        self.pin = true;
+        self
+    }
+
     /// Sets the handle that stops the runs.
     #[must_use]
     pub fn cancel(mut self, cancel: Cancel) -> Self {
@@ -252,6 +284,14 @@ impl RunOptions {
         self.layers.push(Arc::new(layer));
         self
     }
+
+    /// Gives a value for every call, by type: nodes read it by
+    /// [`Context::run_context`](crate::Context::run_context). It is never stored or shown.
+    #[must_use]
+    pub fn context<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.context = self.context.and(value);
+        self
+    }
 }
 
 impl fmt::Debug for RunOptions {
@@ -262,6 +302,7 @@ impl fmt::Debug for RunOptions {
             .field("superstep_deadline", &self.superstep_deadline)
             .field("concurrency", &self.concurrency)
             .field("grace", &self.grace)
+            .field("siblings", &self.siblings)
             .field("busy", &self.busy)
             .field("poison_limit", &self.poison_limit)
             .field("base_every", &self.base_every)
@@ -269,11 +310,24 @@ impl fmt::Debug for RunOptions {
             .field("backlog", &self.backlog)
             .field("shuffle", &self.shuffle)
             .field("park_after", &self.park_after)
+            .field("pin", &self.pin)
             .field("pause_before", &self.pause_before)
             .field("pause_after", &self.pause_after)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }
+}
+
+/// What becomes of the other tasks of a superstep when one of them has failed for good, and nothing
+/// takes the failure on. Either way those that end are recorded and are not run again, and the
+/// error names all that have failed, in path order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Siblings {
+    /// Nothing more starts, not the next try of another task either; what runs may end.
+    FailFast,
+    /// All others start and end, with all their tries, before the call fails.
+    Collect,
 }
 
 /// What to do when another call holds the thread.

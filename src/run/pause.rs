@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::ask::{Asking, OpenQuestion};
+use super::begun;
 use super::close::Failed;
 use super::command::Given;
 use super::handle::{Progress, Run, Stage};
@@ -14,10 +15,10 @@ use super::recall::{self, Key, Request};
 use super::{Ended, RunError};
 use crate::event::EventKind;
 use crate::ids::{QuestionId, Seq, TaskPath};
-use crate::node::{Asked, ErrorClass, NodeError};
+use crate::node::{AfterCrash, Asked, ErrorClass, NodeError};
 use crate::policy::{Attempt, now_ms};
 use crate::state::State;
-use crate::store::{AnswerRecord, QuestionRecord, Record, Status, Stored};
+use crate::store::{AnswerRecord, BegunRecord, QuestionRecord, Record, Status, Stored};
 
 /// The most bytes that a question's key may have.
 const KEY_BYTES: usize = 256;
@@ -33,13 +34,26 @@ impl<S: State> Run<S> {
         failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
         let mut fresh = Vec::new();
+        let mut refused = Vec::new();
         for (place, asked, attempts) in asks {
             let path = self.path_of(place);
             match self.asking(place, &path, asked) {
-                Ok(asking) => fresh.extend(asking),
-                Err(why) => failed.push((path, NodeError::invalid(why), attempts)),
+                Ok(asking) => {
+                    // It has ended, by asking.
+                    if let Some(task) = self.task_at(place) {
+                        self.shared.port.recall.rest(task);
+                    }
+                    fresh.extend(asking);
+                }
+                Err(why) => refused.push((path, NodeError::invalid(why), attempts)),
             }
         }
+        failed.extend(self.catch(refused).await?);
+        self.put_questions(fresh).await
+    }
+
+    /// Records questions, and tells of them.
+    pub(super) async fn put_questions(&mut self, mut fresh: Vec<Asking>) -> Result<(), RunError> {
         if fresh.is_empty() {
             return Ok(());
         }
@@ -90,6 +104,12 @@ impl<S: State> Run<S> {
                 let found = key.len();
                 return Err(format!(
                     "a question's key has 1 to {KEY_BYTES} bytes, not {found}"
+                ));
+            }
+            if AfterCrash::reserves(&key) {
+                return Err(format!(
+                    "the key \"{key}\" begins with @, as those of the engine's own questions do: \
+                     give the question another one"
                 ));
             }
             let id = QuestionId::new(path.clone(), key);
@@ -154,6 +174,10 @@ impl<S: State> Run<S> {
                     let timer = recall::timer_record(path(*task).to_string(), key, *due_ms);
                     records.push(Record::Timer(timer));
                 }
+                Request::Begun(task, at_ms, _) => {
+                    let (task, at_ms) = (path(*task).to_string(), *at_ms);
+                    records.push(Record::Begun(BegunRecord { task, at_ms }));
+                }
                 Request::Inner(write) => records.extend(
                     write
                         .records
@@ -192,6 +216,13 @@ impl<S: State> Run<S> {
                         task: self.shared.path(task.0, task.1, task.2),
                         key,
                         due_ms,
+                    });
+                    done
+                }
+                Request::Begun(task, at_ms, done) => {
+                    self.shared.port.report(seq, || EventKind::Begun {
+                        task: self.shared.path(task.0, task.1, task.2),
+                        at_ms,
                     });
                     done
                 }
@@ -259,8 +290,13 @@ impl<S: State> Run<S> {
             let error = NodeError::new(ErrorClass::Expired, why);
             failed.push((path.clone(), error, Vec::new()));
         }
-        if !failed.is_empty() {
-            return Some(self.failed(failed).await);
+        match self.catch(failed).await {
+            Ok(failed) if failed.is_empty() => {
+                // What is left of them here was caught.
+                self.questions.0.retain(|asking| !asking.expired);
+            }
+            Ok(failed) => return Some(self.failed(failed).await),
+            Err(error) => return Some(Err(error)),
         }
         if !self.only_waits() {
             self.let_go_inside();
@@ -383,6 +419,7 @@ impl<S: State> Run<S> {
         });
         let tables = self.shared.graph.tables();
         let codec = match asking {
+            _ if AfterCrash::answers(id) => begun::codec(),
             Some(asking) if asking.inside.is_some() => tables.asks(id.task().levels()),
             _ => node.and_then(|node| tables.node(node).asks),
         };
@@ -394,12 +431,18 @@ impl<S: State> Run<S> {
             Some(codec) => codec.check(&bytes).map(|()| bytes),
             None => Ok(bytes),
         });
-        checked.map_err(|error| RunError::WrongAnswer {
+        let checked = checked.map_err(|error| RunError::WrongAnswer {
             thread: self.thread().clone(),
             id: id.clone(),
             expected,
             error: Box::new(error),
-        })
+        })?;
+        if AfterCrash::answers(id)
+            && let Some(asking) = asking
+        {
+            begun::check(asking, &checked)?;
+        }
+        Ok(checked)
     }
 
     /// Records answers, and lets the tasks read them.
@@ -488,7 +531,7 @@ impl<S: State> Run<S> {
         let own = |asking: &&Asking| asking.inside.is_none();
         for asking in self.questions.0.iter().filter(own) {
             if let (Some(answer), Some(task)) = (&asking.answer, self.task_at(asking.place)) {
-                let key = asking.open.id.key();
+                let key = begun::known_as(&asking.open.id);
                 self.shared
                     .port
                     .recall
@@ -515,6 +558,14 @@ impl<S: State> Run<S> {
         for (place, step) in memory.steps {
             if let Some(task) = self.task_at(place) {
                 self.shared.port.recall.put_step(task, step);
+            }
+        }
+        for (place, since) in memory.begun {
+            let recall = &self.shared.port.recall;
+            match (self.task_at(place), since) {
+                (Some(task), Some(at_ms)) => recall.begin(task, at_ms),
+                (Some(task), None) => recall.rest(task),
+                (None, _) => {}
             }
         }
         for (place, key, due_ms) in memory.timers {

@@ -12,7 +12,7 @@ use super::inner::Inners;
 use super::recall::{Recall, Request, key};
 use crate::event::{Event, EventKind};
 use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, TaskPath, ThreadId};
-use crate::node::{KeptStep, NodeError, Port, Standing, Wake};
+use crate::node::{KeptStep, NodeError, Port, Pulse, RunContext, Standing, Wake};
 use crate::policy::now_ms;
 
 /// The identity of a run, and its way to the outside.
@@ -31,8 +31,12 @@ pub(crate) struct RunPort {
     /// The longest wait of a task that holds its process.
     pub(crate) park_after: Duration,
     pub(crate) listener: Option<Listener>,
+    /// What the caller gave; shared with everything inside of the run.
+    pub(crate) given: RunContext,
     /// The task that runs this graph; none for the outermost one.
     pub(crate) within: Option<TaskPath>,
+    /// The signs of life of that task, if anybody looks.
+    pub(crate) pulse: Option<Arc<Pulse>>,
     /// What all levels share.
     pub(crate) inners: Arc<Inners>,
 }
@@ -51,13 +55,15 @@ impl RunPort {
             requests: self.requests.clone(),
             park_after: self.park_after,
             listener: self.listener.clone(),
+            given: self.given.clone(),
             within: self.within.clone(),
+            pulse: self.pulse.clone(),
             inners: Arc::clone(&self.inners),
         }
     }
 
     /// Has the driver record something, and waits until it is durable.
-    async fn recorded(
+    pub(super) async fn recorded(
         &self,
         request: impl FnOnce(oneshot::Sender<()>) -> Request,
     ) -> Result<(), NodeError> {
@@ -167,15 +173,18 @@ impl Port for RunPort {
     ) -> BoxFuture<'_, Result<(), NodeError>> {
         let (task, name) = (key(at), name.to_owned());
         Box::pin(async move {
+            // While it waits, an irreversible task is not in its middle.
+            let moves = self.recall.begun(task).is_some();
             let due_ms = match self.recall.timer(task, &name) {
-                Some(due_ms) => due_ms,
-                None => {
-                    let due_ms = due(until);
+                Some(due_ms) if !moves || due_ms <= now_ms() => due_ms,
+                known => {
+                    let due_ms = known.unwrap_or_else(|| due(until));
                     if self.requests.is_some() {
                         self.recorded(|done| Request::Timer(task, name.clone(), due_ms, done))
                             .await?;
                     }
                     self.recall.put_timer(task, &name, due_ms);
+                    self.recall.rest(task);
                     due_ms
                 }
             };
@@ -186,8 +195,14 @@ impl Port for RunPort {
             // What is let go is dropped here. Where nothing can be (a body that blocks its thread,
             // a task that it has spawned), the time passes in this process.
             tokio::time::sleep(left).await;
-            Ok(())
+            match moves && self.recall.begun(task).is_none() {
+                true => self.begin(task).await,
+                false => Ok(()),
+            }
         })
+    }
+    fn given(&self) -> &RunContext {
+        &self.given
     }
     fn is_cancelled(&self) -> bool {
         self.stop.is_cancelled()

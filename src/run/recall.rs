@@ -29,6 +29,8 @@ pub(crate) enum Request {
     Step(Key, KeptStep, oneshot::Sender<()>),
     /// To record when a task is to go on.
     Timer(Key, String, u64, oneshot::Sender<()>),
+    /// To record that the body of an irreversible task begins.
+    Begun(Key, u64, oneshot::Sender<()>),
     /// To record what the subgraph of a task has written.
     Inner(InnerWrite),
 }
@@ -41,6 +43,8 @@ pub(crate) struct Recall {
     any: AtomicBool,
     /// Whether a task waits for a time that is too long to hold its process.
     any_parked: AtomicBool,
+    /// Whether an irreversible task has begun.
+    any_begun: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +54,8 @@ struct Known {
     timers: HashMap<String, u64>,
     /// Until when the task is to be let go.
     parked: Option<u64>,
+    /// Since when it is in its middle, if it is irreversible.
+    begun: Option<u64>,
     /// The keys that the current try has used, and which try that is.
     used: (u32, Vec<String>),
 }
@@ -116,6 +122,32 @@ impl Recall {
         }
     }
 
+    /// Says that an irreversible task is in its middle.
+    pub(crate) fn begin(&self, task: Key, at_ms: u64) {
+        self.with(task, |known| known.begun = Some(at_ms));
+        self.any_begun.store(true, Ordering::SeqCst);
+    }
+
+    /// Says that it is not, and that this is known.
+    pub(crate) fn rest(&self, task: Key) {
+        if self.any_begun() {
+            self.with(task, |known| known.begun = None);
+        }
+    }
+
+    /// Since when an irreversible task is in its middle.
+    pub(crate) fn begun(&self, task: Key) -> Option<u64> {
+        match self.any_begun() {
+            true => self.with(task, |known| known.begun),
+            false => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn any_begun(&self) -> bool {
+        self.any_begun.load(Ordering::SeqCst)
+    }
+
     /// Says that the tasks are run again, in the same process: each may use its keys anew.
     pub(crate) fn again(&self) {
         if self.any.load(Ordering::SeqCst) {
@@ -132,6 +164,7 @@ impl Recall {
         }
         self.any.store(false, Ordering::SeqCst);
         self.any_parked.store(false, Ordering::SeqCst);
+        self.any_begun.store(false, Ordering::SeqCst);
         self.tasks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -3,13 +3,13 @@
 //! In come the records of the head's line, out goes what differs now: a reducer that is not pure, a
 //! branch or a split that was changed. No node is run, nothing is written.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::close::reduce_error;
 use super::load;
 use super::replay::Reader;
 use super::runner::not_found;
+use super::schema::is_older;
 use super::{RunError, Runner, join, record};
 use crate::engine::{
     Outcomes, Planned, Position, RouteFault, Routed, Task, Unreduced, Via, plan, reduce,
@@ -34,6 +34,8 @@ pub struct ReplayReport {
     pub branch: Branch,
     /// How many checkpoints were merged and decided again.
     pub checkpoints: u64,
+    /// How many were passed over, because an older version of the state has written them.
+    pub older: u64,
     /// What differs, in the order of the log. After each of them the replay went on with what is
     /// recorded.
     pub differences: Vec<Difference>,
@@ -99,7 +101,8 @@ impl<S: State> Runner<S> {
     /// Merges and decides again what is recorded of a thread, without running a node, and says what
     /// differs: a reducer that does not give the same twice, or one, a branch or a split that was
     /// changed. It follows the line of the head from its first record or, where the log was pruned,
-    /// from the oldest base of the head's branch.
+    /// from the oldest base of the head's branch. What an older version of the state has written is
+    /// passed over.
     ///
     /// # Errors
     /// [`RunError::NotFound`], [`RunError::OtherGraph`], and what reading may find: a record that
@@ -110,13 +113,7 @@ impl<S: State> Runner<S> {
         let tables = self.graph.tables();
         load::check_graph(tables, thread, &head)?;
         let (records, whole) = line(&**store, thread, head.branch, head.seq).await?;
-        let reader = Reader {
-            store: &**store,
-            thread,
-            graph: tables,
-            at: head.seq,
-            outcomes: HashMap::new(),
-        };
+        let reader = Reader::new(&**store, thread, tables, head.seq);
         let mut replay = Replay {
             reader,
             whole,
@@ -125,6 +122,7 @@ impl<S: State> Runner<S> {
             report: ReplayReport {
                 branch: head.branch,
                 checkpoints: 0,
+                older: 0,
                 differences: Vec::new(),
             },
         };
@@ -180,6 +178,13 @@ impl<S: State> Replay<'_, S> {
         self.reader.at = stored.seq;
         let seq = stored.seq;
         match &*stored.record {
+            Record::Schema(schema) if is_older::<S>(schema) => {
+                // Its updates are meant for another type; the next base is of this one, or older.
+                (self.now, self.schema) = (None, None);
+            }
+            Record::Input(_) | Record::Commit(_) if self.schema.is_none() => {
+                self.report.older += 1;
+            }
             Record::Schema(schema) => {
                 self.reader.compare(schema, false)?;
                 self.schema = Some(schema.clone());
@@ -206,11 +211,12 @@ impl<S: State> Replay<'_, S> {
         // Only the first input of a thread can be merged without what was before.
         let is_first = self.whole && seq.get() <= 2;
         let before = self.now.take();
-        let (mut state, step) = match before {
-            Some(position) => (position.state, position.step),
-            None if is_first => (Arc::new(S::default()), 0),
+        let mut state = match before {
+            Some(position) => position.state,
+            None if is_first => Arc::new(S::default()),
             None => return Ok(()),
         };
+        let step = input.step;
         self.report.checkpoints += 1;
         let closed = self.closed(input, seq)?;
         let mut refused = None;
@@ -340,12 +346,19 @@ impl<S: State> Replay<'_, S> {
         self.now = Some(Position {
             step,
             state,
-            frontier: self.reader.frontier(next)?,
+            frontier: self.tasks(next)?,
             joins: Vec::new(),
             recorded: Vec::new(),
             spare: Vec::new(),
         });
         Ok(())
+    }
+
+    fn tasks(&self, next: &[StoredTask]) -> Result<Vec<Task>, RunError> {
+        if let Some(schema) = &self.schema {
+            self.reader.check_payloads(schema, next)?;
+        }
+        self.reader.frontier(next)
     }
 
     /// Has the joins wait that a record says wait there.

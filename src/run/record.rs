@@ -6,7 +6,7 @@ use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge, Try};
 use crate::graph::Compiled;
 use crate::ids::{NodeName, RunId, Step, TaskPath, ThreadId};
 use crate::policy::Attempt;
-use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, State};
+use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, State, field_called};
 use crate::store::{
     OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredTask,
     StoredValue,
@@ -52,10 +52,7 @@ pub(crate) fn update<S: State>(
 ) -> Result<S::Update, Unstorable> {
     let mut update = S::update();
     for change in changes {
-        let Some(field) = S::fields()
-            .iter()
-            .find(|field| field.name() == change.field)
-        else {
+        let Some(field) = field_called::<S>(&change.field) else {
             continue;
         };
         if replay && field.reducer().version.is_none() {
@@ -155,21 +152,27 @@ pub(crate) fn outcome<S: State>(
     check: bool,
 ) -> Result<OutcomeRecord, Unstorable> {
     let entry = graph.node(task.node);
-    let exit = match outcome.ended {
-        Ended::Exit(exit) => entry
-            .exits
-            .get(exit as usize)
-            .map(|label| (*label).to_owned()),
-        Ended::Tolerated => None,
+    let (exit, caught) = match &outcome.ended {
+        Ended::Exit(exit) => (entry.exits.get(*exit as usize).copied(), None),
+        Ended::Tolerated => (None, None),
+        Ended::Failed(caught) => {
+            let exit = entry.catches.get(caught.exit as usize);
+            let error = StoredError {
+                class: caught.failure.class.name().to_owned(),
+                message: caught.failure.message.clone(),
+            };
+            (exit.map(|catch| catch.label), Some(error))
+        }
     };
     Ok(OutcomeRecord {
         step,
         node: entry.name.as_str().to_owned(),
         index: task.index,
-        exit,
+        exit: exit.map(str::to_owned),
         tolerated: outcome.ended == Ended::Tolerated,
         changes: changes::<S>(&outcome.update, check)?,
         attempts: attempts.iter().map(attempt).collect(),
+        caught,
     })
 }
 
@@ -234,6 +237,21 @@ pub(crate) fn tried(attempt: &StoredAttempt) -> Try {
 /// The event of a recorded outcome.
 pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
     let node = NodeName::new(&outcome.node).unwrap_or_else(|_| unnamed());
+    let task = TaskPath::new(Step::new(outcome.step), node, outcome.index);
+    let attempts = u32::try_from(outcome.attempts.len())
+        .unwrap_or(u32::MAX)
+        .max(1);
+    let tries = outcome.attempts.iter().map(tried).collect();
+    let exit = outcome.exit.clone();
+    if let Some(error) = &outcome.caught {
+        return EventKind::TaskFailed {
+            task,
+            attempts,
+            tries,
+            error: error_text(error),
+            exit,
+        };
+    }
     let last = outcome.attempts.last();
     let error = outcome
         .attempts
@@ -241,16 +259,20 @@ pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
         .rev()
         .find_map(|attempt| attempt.error.as_ref());
     EventKind::TaskFinished {
-        task: TaskPath::new(Step::new(outcome.step), node, outcome.index),
-        attempts: u32::try_from(outcome.attempts.len())
-            .unwrap_or(u32::MAX)
-            .max(1),
+        task,
+        attempts,
         micros: last.map_or(0, |attempt| attempt.micros),
-        tries: outcome.attempts.iter().map(tried).collect(),
-        exit: outcome.exit.clone(),
+        tries,
+        exit,
         tolerated: error.filter(|_| outcome.tolerated).map(error_text),
         update: outcome.changes.iter().map(field_update).collect(),
     }
+}
+
+/// The task that an outcome is of.
+pub(crate) fn task(outcome: &OutcomeRecord) -> Option<TaskPath> {
+    let node = NodeName::new(&outcome.node).ok()?;
+    Some(TaskPath::new(Step::new(outcome.step), node, outcome.index))
 }
 
 /// The event of an accepted input.

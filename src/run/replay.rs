@@ -4,36 +4,50 @@
 //! sides. What does not fit is never guessed.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::base::in_pieces;
+use super::schema::OtherReducer;
 use super::{RunError, record};
 use crate::engine::{Ended, Outcome, Task, Via, reduce_states};
 use crate::graph::Compiled;
 use crate::ids::{Seq, ThreadId};
-use crate::state::{Layout, State};
+use crate::state::{Layout, State, field_called};
 use crate::store::{
     BaseField, BaseRecord, BaseValue, CheckpointStore, CommitRecord, InputRecord, OutcomeRecord,
-    OutcomeRef, Record, SchemaRecord, StoreError, StoredChange, StoredTask, StoredValue,
+    OutcomeRef, Record, StoreError, StoredChange, StoredTask, StoredValue,
 };
 
-/// A field whose reducer is another one than when the schema was stored.
-pub(super) struct OtherReducer {
-    pub(super) field: &'static str,
-    pub(super) stored: String,
-    pub(super) program: String,
-}
-
-pub(super) struct Reader<'r, S: State> {
+/// Reads records of a thread for a state type; for a graph, too, unless they are only to give a
+/// state of a version before the graph's own.
+pub(super) struct Reader<'r, S: State, G = &'r Compiled<S>> {
     pub(super) store: &'r dyn CheckpointStore,
     pub(super) thread: &'r ThreadId,
-    pub(super) graph: &'r Compiled<S>,
+    pub(super) graph: G,
     pub(super) at: Seq,
     /// Outcomes that commits refer to.
     pub(super) outcomes: HashMap<u64, Arc<Record>>,
+    state: PhantomData<fn() -> S>,
 }
 
-impl<S: State> Reader<'_, S> {
+impl<'r, S: State, G> Reader<'r, S, G> {
+    pub(super) fn new(
+        store: &'r dyn CheckpointStore,
+        thread: &'r ThreadId,
+        graph: G,
+        at: Seq,
+    ) -> Self {
+        Self {
+            store,
+            thread,
+            graph,
+            at,
+            outcomes: HashMap::new(),
+            state: PhantomData,
+        }
+    }
+
     pub(super) fn corrupt(&self, seq: Seq, found: &str) -> RunError {
         RunError::Store(StoreError::Corrupt {
             place: format!("thread {}, record {seq}", self.thread),
@@ -52,62 +66,6 @@ impl<S: State> Reader<'_, S> {
         }
     }
 
-    /// Compares the stored schema with the program's. A field that was added has its default, one
-    /// that was dropped is ignored; anything else must be the same, except for reducers where no
-    /// update is merged again. Returns whether they differ, and those reducers.
-    pub(super) fn compare(
-        &self,
-        stored: &SchemaRecord,
-        replays: bool,
-    ) -> Result<(bool, Vec<OtherReducer>), RunError> {
-        let mut reducers = Vec::new();
-        let mut changed = stored.fields.len() != S::fields().len()
-            || stored.version != S::VERSION
-            || stored.fingerprint != self.graph.fingerprint;
-        for field in &self.graph.view.fields {
-            let Some(old) = stored.fields.iter().find(|old| old.name == field.name) else {
-                if field.required {
-                    let program = format!("required, {}", field.shape);
-                    return Err(self.mismatch(field.name, "no such field".to_owned(), program));
-                }
-                changed = true;
-                continue;
-            };
-            let describe = |codec: u8, shape: &str| format!("{shape} (codec {codec})");
-            if old.shape != field.shape || old.codec != field.codec {
-                return Err(self.mismatch(
-                    field.name,
-                    format!(
-                        "{}, version {}",
-                        describe(old.codec, &old.shape),
-                        stored.version
-                    ),
-                    format!(
-                        "{}, version {}",
-                        describe(field.codec, &field.shape),
-                        S::VERSION
-                    ),
-                ));
-            }
-            let version = field.reducer.version.unwrap_or(0);
-            if old.reducer != field.reducer.id || old.reducer_version != version {
-                // Updates were recorded for the old reducer: they mean nothing to the new one.
-                let stored = format!("reducer {} version {}", old.reducer, old.reducer_version);
-                let program = format!("reducer {} version {version}", field.reducer.id);
-                if replays {
-                    return Err(self.mismatch(field.name, stored, program));
-                }
-                changed = true;
-                reducers.push(OtherReducer {
-                    field: field.name,
-                    stored,
-                    program,
-                });
-            }
-        }
-        Ok((changed, reducers))
-    }
-
     pub(super) async fn base(
         &self,
         base: &BaseRecord,
@@ -118,7 +76,7 @@ impl<S: State> Reader<'_, S> {
             let Some(stored) = base
                 .fields
                 .iter()
-                .find(|stored| stored.field == field.name())
+                .find(|stored| field.is_called(&stored.field))
             else {
                 continue;
             };
@@ -227,7 +185,7 @@ impl<S: State> Reader<'_, S> {
 
     pub(super) fn values(&self, state: &mut S, values: &[StoredValue]) -> Result<(), RunError> {
         for value in values {
-            if let Some(field) = S::fields().iter().find(|field| field.name() == value.field) {
+            if let Some(field) = field_called::<S>(&value.field) {
                 field.decode_value(state, &value.bytes).map_err(|why| {
                     self.mismatch(field.name(), why.to_string(), field.type_name().to_owned())
                 })?;
@@ -235,7 +193,9 @@ impl<S: State> Reader<'_, S> {
         }
         Ok(())
     }
+}
 
+impl<S: State> Reader<'_, S> {
     pub(super) fn frontier(&self, stored: &[StoredTask]) -> Result<Vec<Task>, RunError> {
         let task = |stored: &StoredTask| {
             let found = crate::ids::NodeName::new(&stored.node)
@@ -301,6 +261,9 @@ impl<S: State> Reader<'_, S> {
             .map(|node| self.graph.node(*node));
         let ended = match (&stored.exit, entry) {
             _ if stored.tolerated => Ended::Tolerated,
+            (_, entry) if let Some(error) = &stored.caught => {
+                self.caught(stored, error, entry, seq)?
+            }
             (None, Some(entry)) if !entry.exits.is_empty() => {
                 return Err(self.mismatch(
                     &stored.node,

@@ -64,6 +64,8 @@ pub enum Ended {
     },
     /// A caller asked it to stop, or dropped the stream.
     Cancelled,
+    /// It was asked to start no other superstep.
+    Drained,
     /// It has used up its supersteps.
     StepLimit {
         /// The limit.
@@ -92,6 +94,7 @@ impl fmt::Display for Ended {
             Ended::Paused { questions } => write!(f, "waits for {questions} answers"),
             Ended::Parked { .. } => f.write_str("waits for a time to come"),
             Ended::Cancelled => f.write_str("cancelled"),
+            Ended::Drained => f.write_str("drained, as was asked for"),
             Ended::StepLimit { limit: 1 } => f.write_str("stopped at its limit of 1 superstep"),
             Ended::StepLimit { limit } => write!(f, "stopped at its limit of {limit} supersteps"),
             Ended::Deadline { after } => write!(f, "stopped at its deadline of {after:?}"),

@@ -1,28 +1,30 @@
 //! The doors: run, stream, step; and looking back.
 
 use std::fmt;
-use std::panic::catch_unwind;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 
 use super::ask::{Questions, answered};
 use super::close::reduce_error;
-use super::command::What;
+use super::command::{Taking, What};
 use super::execute::{Layers, Shared, layers};
 use super::handle::{Run, Stage};
 use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
-use super::stop::{Stop, after};
+use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
-use super::{Answers, Busy, Cancel, Command, Report, RunError, RunOptions, join, recall, record};
+use super::wish::Ear;
+use super::{
+    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record, schema,
+};
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::{Graph, GraphView};
 use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
+use crate::node::RunContext;
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
 use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
@@ -64,6 +66,8 @@ pub struct Runner<S: State> {
     pub(super) store: Option<Arc<dyn CheckpointStore>>,
     pub(super) options: Arc<RunOptions>,
     layers: Layers,
+    /// What is given for its calls.
+    given: RunContext,
     /// Where it runs, if its graph is inside of a node.
     host: Option<Arc<Host>>,
 }
@@ -75,6 +79,7 @@ impl<S: State> Clone for Runner<S> {
             store: self.store.clone(),
             options: Arc::clone(&self.options),
             layers: Arc::clone(&self.layers),
+            given: self.given.clone(),
             host: self.host.clone(),
         }
     }
@@ -100,6 +105,7 @@ impl<S: State> Runner<S> {
             store: None,
             options: Arc::new(options),
             layers,
+            given: RunContext::new(),
             host: None,
         }
     }
@@ -116,6 +122,7 @@ impl<S: State> Runner<S> {
             store: None,
             options: Arc::new(options),
             layers,
+            given: host.port.given.clone(),
             host: Some(host),
         }
     }
@@ -135,7 +142,7 @@ impl<S: State> Runner<S> {
     /// Takes up a graph inside of a node where its log stands.
     pub(super) async fn go_on_inner(&self, log: Log<S>) -> Result<Run<S>, RunError> {
         let (thread, _, listener) = self.hosted();
-        self.go_on(&thread, Some(log), listener, None).await
+        self.go_on(&thread, Some(log), listener, Taking::Up).await
     }
 
     fn hosted(&self) -> (ThreadId, RunId, Option<Listener>) {
@@ -163,6 +170,7 @@ impl<S: State> Runner<S> {
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
         self.layers = layers(&self.graph, &options);
+        self.given = options.context.clone();
         self.options = Arc::new(options);
         self
     }
@@ -238,6 +246,21 @@ impl<S: State> Runner<S> {
         command: Command<S>,
         listener: Option<Listener>,
     ) -> Result<Run<S>, RunError> {
+        let Command { what, context } = command;
+        if context.is_empty() {
+            return self.entered(thread, what, listener).await;
+        }
+        let mut runner = self.clone();
+        runner.given = runner.given.overridden_by(&context);
+        runner.entered(thread, what, listener).await
+    }
+
+    async fn entered(
+        &self,
+        thread: &ThreadId,
+        what: What<S>,
+        listener: Option<Listener>,
+    ) -> Result<Run<S>, RunError> {
         // Tasks, time limits and stores need one; without this, the first of them would panic.
         if Handle::try_current().is_err() {
             let thread = thread.clone();
@@ -256,16 +279,19 @@ impl<S: State> Runner<S> {
             }
             None => None,
         };
-        let (input, id, abandon) = match command.what {
+        if self.options.pin
+            && let (Some(log), Some(store)) = (&claimed, &self.store)
+            && let Some(head) = log.head().filter(|head| head.status != Status::Finished)
+        {
+            schema::check_pin(&**store, self.graph.tables(), thread, head).await?;
+        }
+        let (input, id, abandon) = match what {
             What::Start {
                 input,
                 run,
                 abandon,
             } => (input, run, abandon),
-            What::GoOn => return self.go_on(thread, claimed, listener, None).await,
-            What::Answer(answers) => {
-                return self.go_on(thread, claimed, listener, Some(answers)).await;
-            }
+            What::GoOn(taking) => return self.go_on(thread, claimed, listener, taking).await,
         };
         if let (Some(log), Some(id)) = (&claimed, &id)
             && let Some(row) = log.run_row(id).await?
@@ -279,7 +305,7 @@ impl<S: State> Runner<S> {
                     run: id.clone(),
                 });
             }
-            return self.go_on(thread, claimed, listener, None).await;
+            return self.go_on(thread, claimed, listener, Taking::Up).await;
         }
         let run = id.unwrap_or_else(RunId::random);
         let begins = (S::default(), input);
@@ -335,7 +361,7 @@ impl<S: State> Runner<S> {
                 });
             }
         }
-        let status = log.as_ref().and_then(Log::head).map(|head| head.status);
+        let status = log.as_ref().and_then(Log::status);
         let (mut step, mut state) = (0, Arc::new(begins));
         let mut closed: Vec<(usize, u64)> = Vec::new();
         let mut given_up = Vec::new();
@@ -346,7 +372,9 @@ impl<S: State> Runner<S> {
             ..
         }) = loaded
         {
-            (step, state) = (position.step, position.state);
+            // What is given up counts as a superstep, so that no later task has the path of one of its.
+            step = position.step + u64::from(!position.frontier.is_empty());
+            state = position.state;
             let open = questions.open();
             if !open.is_empty() && status != Some(Status::Cancelled) && !abandon {
                 return Err(RunError::PendingInterrupt {
@@ -359,7 +387,7 @@ impl<S: State> Runner<S> {
                 && status != Status::Cancelled
                 && !abandon
             {
-                let (thread, step) = (thread.clone(), Step::new(step + 1));
+                let (thread, step) = (thread.clone(), Step::new(step));
                 return Err(RunError::Unfinished {
                     thread,
                     status,
@@ -436,13 +464,13 @@ impl<S: State> Runner<S> {
         Ok(handle)
     }
 
-    /// Takes a thread up where it stands, after its questions were answered where there are answers.
+    /// Takes a thread up where it stands.
     async fn go_on(
         &self,
         thread: &ThreadId,
         log: Option<Log<S>>,
         listener: Option<Listener>,
-        answers: Option<Answers>,
+        taking: Taking,
     ) -> Result<Run<S>, RunError> {
         let mut log = log.ok_or_else(|| not_found(thread))?;
         let head = log.head().cloned().ok_or_else(|| not_found(thread))?;
@@ -480,8 +508,11 @@ impl<S: State> Runner<S> {
         handle.recorded = recorded;
         handle.questions = questions;
         handle.remember_inner(&inner)?;
+        if let Taking::Back(tasks) = &taking {
+            handle.discard(tasks).await?;
+        }
         handle.expire().await?;
-        if let Some(answers) = answers {
+        if let Taking::In(answers) = taking {
             let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
             let fresh = answered(&**store, thread, answers, &handle.questions).await?;
             handle.answer(fresh).await?;
@@ -531,6 +562,9 @@ impl<S: State> Runner<S> {
             }
             None => (None, None),
         };
+        let ear = log
+            .as_ref()
+            .map(|log| Ear::new(log.claimed().wishes.clone(), run.clone()));
         let limit = self
             .options
             .concurrency
@@ -569,6 +603,8 @@ impl<S: State> Runner<S> {
             requests: way,
             park_after: self.options.park_after,
             listener: listener.clone(),
+            given: self.given.clone(),
+            pulse: host.and_then(|host| host.pulse.clone()),
         };
         let deadline = self.options.deadline;
         Run {
@@ -577,12 +613,14 @@ impl<S: State> Runner<S> {
                 layers: Arc::clone(&self.layers),
                 port: Arc::new(port),
                 limit,
+                collects: self.options.siblings == Siblings::Collect,
                 timed: log.is_some() || listener.is_some(),
             }),
             stop: Stop {
                 cancel: self.options.cancel.clone(),
                 // Who listens no more stops the outermost run, which stops what is inside.
                 listener: listener.filter(|_| host.is_none()),
+                ear,
                 call: deadline.map(|time| (after(time), time)),
                 superstep: None,
             },
@@ -608,14 +646,10 @@ impl<S: State> Runner<S> {
 fn has_timed_nodes(graph: &GraphView) -> bool {
     graph.nodes.iter().any(|node| {
         node.policy.timeout.is_some()
+            || node.policy.idle_timeout.is_some()
             || node.policy.retry.is_some()
             || node.inner.as_deref().is_some_and(has_timed_nodes)
     })
-}
-
-/// Whether the runtime has a timer. It does not say so, but panics where it is asked for one.
-fn has_timer() -> bool {
-    catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 pub(super) fn not_found(thread: &ThreadId) -> RunError {

@@ -15,7 +15,7 @@ use super::crowd::{Crowd, Drawn, Job};
 use super::execute::{Gave, Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
 use super::pause::{Asks, asked_for};
-use super::stop::{Why, after};
+use super::stop::{Why, after, until};
 use super::{Ended, RunError};
 use crate::engine::{Superstep, Task};
 use crate::event::EventKind;
@@ -23,7 +23,6 @@ use crate::ids::Step;
 use crate::node::{Call, ErrorClass, NodeError, Standing};
 use crate::policy::Attempt;
 use crate::state::State;
-use crate::store::Status;
 
 /// How a task and a reason to stop have met.
 enum Raced<T> {
@@ -90,9 +89,8 @@ impl<S: State> Run<S> {
             unreachable!("the superstep is open")
         };
         let task = &superstep.tasks[0];
-        let result = self
-            .shared
-            .tolerated(task.node, task.payload.as_ref(), ended);
+        let at = self.standing(superstep.step, task);
+        let result = self.shared.tolerated(&at, task.payload.as_ref(), ended, 1);
         self.one_ended(result, Vec::new(), late).await
     }
 
@@ -134,9 +132,10 @@ impl<S: State> Run<S> {
         match late {
             // It was told to end, and did.
             Some(why) => self.stopped(why, failed).await,
-            None if failed.is_empty() && self.waiting() == 0 => self.unfinished().await,
-            None if failed.is_empty() => self.paused().await,
-            None => self.failed(failed).await,
+            None if !failed.is_empty() => self.failed(failed).await,
+            None if self.has_ended() => self.close_complete().await,
+            None if self.waiting() == 0 => self.unfinished().await,
+            None => self.paused().await,
         }
     }
 
@@ -203,7 +202,7 @@ impl<S: State> Run<S> {
         loop {
             let grace = async {
                 match stopping {
-                    Some((_, until)) => tokio::time::sleep_until(until).await,
+                    Some((_, end)) => until(end).await,
                     None => std::future::pending().await,
                 }
             };
@@ -227,11 +226,7 @@ impl<S: State> Run<S> {
         }
         drop(crowd);
         failed.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        let Stage::Open(superstep) = &self.stage else {
-            unreachable!("the superstep is open")
-        };
-        let waiting = self.waiting();
-        let complete = superstep.recorded.len() + waiting == superstep.tasks.len();
+        let (waiting, complete) = (self.waiting(), self.is_complete());
         match stopping {
             _ if failed_first => self.failed(failed).await,
             // What fails after it was told to end has ended.
@@ -241,13 +236,7 @@ impl<S: State> Run<S> {
                 Some((why, _)) => self.stopped(why, failed).await,
                 None => self.paused().await,
             },
-            _ => {
-                let Stage::Open(superstep) = std::mem::replace(&mut self.stage, Stage::Between)
-                else {
-                    unreachable!("the superstep is open")
-                };
-                self.close_many(superstep).await
-            }
+            _ => self.close_complete().await,
         }
     }
 
@@ -261,8 +250,12 @@ impl<S: State> Run<S> {
         if let Some(why) = self.stop.now() {
             return self.stopped(why, Vec::new()).await;
         }
-        let lost = self.lost();
-        self.failed(lost).await
+        let lost = self.catch(self.lost()).await?;
+        match self.waiting() {
+            _ if !lost.is_empty() => self.failed(lost).await,
+            0 => self.close_complete().await,
+            _ => self.paused().await,
+        }
     }
 
     /// Tasks that are gone without an end: what they held panicked when it was dropped.
@@ -401,7 +394,7 @@ impl<S: State> Run<S> {
                 biased;
                 ended = &mut task => return Ok(Raced::Late(ended, why)),
                 request = asked_for(&mut self.requests) => self.serve(request).await?,
-                () = tokio::time::sleep_until(end) => break,
+                () = until(end) => break,
             }
         }
         if catch_unwind(AssertUnwindSafe(|| drop(task))).is_err() {
@@ -415,7 +408,8 @@ impl<S: State> Run<S> {
         self.shared.port.stop.cancel();
         match why {
             Why::Cancelled => after(self.options.grace),
-            Why::Deadline(_) => Instant::now(),
+            // Nobody is told to end where only a boundary is waited for.
+            Why::Drained | Why::Deadline(_) => Instant::now(),
         }
     }
 
@@ -427,6 +421,7 @@ impl<S: State> Run<S> {
     ) -> Result<Progress, RunError> {
         let ended = match why {
             Why::Cancelled => Ended::Cancelled,
+            Why::Drained => Ended::Drained,
             Why::Deadline(after) => Ended::Deadline { after },
         };
         self.ended(ended, failed).await
@@ -438,15 +433,9 @@ impl<S: State> Run<S> {
         ended: Ended,
         failed: Vec<Failed>,
     ) -> Result<Progress, RunError> {
-        let status = match ended {
-            Ended::Finished => Status::Finished,
-            Ended::Cancelled => Status::Cancelled,
-            Ended::Paused { .. } => Status::Paused,
-            Ended::Parked { .. } => Status::Parked,
-            Ended::StepLimit { .. } | Ended::Deadline { .. } => Status::Limited,
-        };
+        let (ended, status, why) = self.heed(ended);
         let closed = self.state_and_step().1;
-        let stopped = stopped(closed + 1, status, None, failed_tasks(&failed));
+        let stopped = stopped(closed + 1, status, why, failed_tasks(&failed));
         let mut seq = None;
         if let Some(log) = &mut self.log {
             seq = Some(log.stopped(None, stopped.clone()).await?);

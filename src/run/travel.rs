@@ -440,7 +440,7 @@ fn left<S: State>(graph: &Compiled<S>, named: AsNode) -> Result<(u32, Ended), Ru
         None => Err(RunError::NoExit {
             node: entry.name.clone(),
             exit,
-            exits: exits.to_vec(),
+            exits: exits.iter().map(|exit| (*exit).to_owned()).collect(),
         }),
     }
 }

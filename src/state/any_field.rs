@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::change::{Base, Merges};
+use super::change::{Base, Change, Merges};
 use super::codec::{Codec, CodecError, ItemReader, ItemWriter};
 use super::reducer::{Layout, Reducer};
 use super::shape::Shape;
@@ -54,6 +54,12 @@ pub trait AnyField<S: State>: fmt::Debug + Send + Sync + sealed::Sealed {
     fn doc(&self) -> &'static str;
     /// Whether stored bytes and the first input must have it.
     fn required(&self) -> bool;
+    /// The names under which older programs have stored it.
+    fn aliases(&self) -> &'static [&'static str];
+    /// Whether it is stored under this name, or was.
+    fn is_called(&self, name: &str) -> bool {
+        self.name() == name || self.aliases().contains(&name)
+    }
     /// How values and updates become bytes.
     fn codec(&self) -> Codec;
     /// The value's Rust type.
@@ -148,6 +154,10 @@ where
 
     fn required(&self) -> bool {
         Field::required(self)
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        Field::aliases(self)
     }
 
     fn codec(&self) -> Codec {
@@ -260,16 +270,27 @@ where
     }
 
     fn check_change(&self, update: &S::Update) -> Result<(), CodecError> {
-        let change = self.change(update);
-        if let Base::Overwrite(value) = &change.base {
-            Field::codec(self).check(value)?;
+        let (change, codec) = (self.change(update), Field::codec(self));
+        if change.is_empty() {
+            return Ok(());
         }
-        match &change.merges {
-            Merges::None => Ok(()),
-            Merges::One(update) => Field::codec(self).check(update),
-            Merges::Many(all) => all
-                .iter()
-                .try_for_each(|update| Field::codec(self).check(update)),
+        let mut back = Change::default();
+        match &change.base {
+            Base::Keep => {}
+            Base::Clear => back.clear(),
+            Base::Overwrite(value) => back.overwrite(codec.checked(value)?),
+        }
+        for update in change.merges.iter() {
+            back.merge(codec.checked(update)?);
+        }
+        match self.differ(change, &back) {
+            false => Ok(()),
+            true => Err(CodecError::NotRoundTrip {
+                type_name: std::any::type_name::<T>(),
+                reason: "what comes back is not equal to it, so a part of it is not stored, as \
+                         `#[serde(skip)]` says"
+                    .to_owned(),
+            }),
         }
     }
 

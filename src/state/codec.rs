@@ -89,6 +89,14 @@ impl Codec {
     /// # Errors
     /// [`CodecError::NotRoundTrip`] if another value comes back; the other variants as they are.
     pub fn check<T: Serialize + DeserializeOwned>(self, value: &T) -> Result<(), CodecError> {
+        self.checked(value).map(|_| ())
+    }
+
+    /// The same; gives what came back.
+    pub(crate) fn checked<T: Serialize + DeserializeOwned>(
+        self,
+        value: &T,
+    ) -> Result<T, CodecError> {
         let bytes = self.encode(value)?;
         let back: T = self
             .decode(&bytes)
@@ -97,7 +105,7 @@ impl Codec {
                 reason: format!("it was written and cannot be read back: {why}"),
             })?;
         if digest::of(value) == digest::of(&back) {
-            return Ok(());
+            return Ok(back);
         }
         Err(CodecError::NotRoundTrip {
             type_name: std::any::type_name::<T>(),

@@ -35,6 +35,37 @@ pub const fn fits<U>() -> bool {
     true
 }
 
+/// Two values that are compared where their type allows it.
+///
+/// The method is that of [`Comparable`] for a type that can be compared, and that of
+/// [`Incomparable`], which the compiler looks at later, for any other.
+#[derive(Debug)]
+pub struct Both<'v, T>(pub &'v T, pub &'v T);
+
+/// Compares what can be compared.
+pub trait Comparable {
+    /// Whether the two are equal.
+    fn same(&self) -> Option<bool>;
+}
+
+impl<T: PartialEq> Comparable for Both<'_, T> {
+    fn same(&self) -> Option<bool> {
+        Some(self.0 == self.1)
+    }
+}
+
+/// Says that nothing can be said.
+pub trait Incomparable {
+    /// Nothing.
+    fn same(&self) -> Option<bool>;
+}
+
+impl<T> Incomparable for &Both<'_, T> {
+    fn same(&self) -> Option<bool> {
+        None
+    }
+}
+
 /// Writes an update as the names of the fields that it writes.
 ///
 /// # Errors

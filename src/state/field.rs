@@ -28,6 +28,7 @@ pub struct Field<S, T, R> {
     doc: &'static str,
     codec: Codec,
     required: bool,
+    aliases: &'static [&'static str],
     /// An [`Accessors`]; without its type, because that can only be written where the reducer
     /// fits, and a field that names one that does not is reported at the attribute and not here.
     accessors: &'static (dyn Any + Send + Sync),
@@ -36,6 +37,9 @@ pub struct Field<S, T, R> {
 
 /// Only names the types: a field can be sent whatever they are.
 type Types<S, T, R> = PhantomData<fn() -> (S, T, R)>;
+
+/// Whether two changes are equal; nothing where their types cannot be compared.
+type Same<T, U> = fn(&Change<T, U>, &Change<T, U>) -> Option<bool>;
 
 /// How a field is found in a state and in an update; what the derive gives.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub struct Accessors<S: State, T: 'static, U: 'static> {
     pub change: fn(&S::Update) -> &Change<T, U>,
     /// In an update, to change it.
     pub change_mut: fn(&mut S::Update) -> &mut Change<T, U>,
+    /// Whether two changes are equal; nothing where their types cannot be compared.
+    pub same: Same<T, U>,
 }
 
 impl<S, T, R> Clone for Field<S, T, R> {
@@ -72,6 +78,7 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
         doc: &'static str,
         codec: Codec,
         required: bool,
+        aliases: &'static [&'static str],
         accessors: &'static Accessors<S, T, R::Update>,
     ) -> Self {
         Self {
@@ -79,6 +86,7 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
             doc,
             codec,
             required,
+            aliases,
             accessors,
             types: PhantomData,
         }
@@ -111,6 +119,11 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
         self.required
     }
 
+    /// The names under which older programs have stored the field.
+    pub const fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
     /// The field's value in a state.
     #[inline]
     pub fn get<'s>(&self, state: &'s S) -> &'s T {
@@ -140,6 +153,13 @@ impl<S: State, T: 'static, R: Reducer<T>> Field<S, T, R> {
     #[inline]
     pub(super) fn change<'u>(&self, update: &'u S::Update) -> &'u Change<T, R::Update> {
         (self.accessors().change)(update)
+    }
+
+    /// Whether two changes are equal, as far as their types say: one that is not even equal to
+    /// itself cannot be told from another.
+    pub(super) fn differ(&self, one: &Change<T, R::Update>, other: &Change<T, R::Update>) -> bool {
+        let same = self.accessors().same;
+        same(one, other) == Some(false) && same(one, one) == Some(true)
     }
 
     #[inline]

@@ -12,6 +12,7 @@ mod derived;
 mod digest;
 mod field;
 mod merge;
+mod migrate;
 mod reducer;
 mod shape;
 mod snapshot;
@@ -26,10 +27,12 @@ pub use builtin::{
 };
 pub use change::{Change, Updates};
 pub use codec::{Codec, CodecError, ItemReader, ItemWriter};
-pub use derived::{Asked, Fitting, Slot, fits, show_update};
+pub use derived::{Asked, Both, Comparable, Fitting, Incomparable, Slot, fits, show_update};
 pub use field::{Accessors, Field, settle_field, stage_field};
 pub(crate) use merge::panic_message;
 pub use merge::{MergeFault, Staged, settle, stage};
+pub use migrate::{MigrateFault, Older, lift};
+pub(crate) use migrate::{field_called, versions};
 pub use reducer::{Layout, ReduceFault, Reducer};
 pub(crate) use shape::of as shape_of;
 pub use shape::{Shape, ShapeContent, ShapeField, ShapeVariant};
@@ -84,6 +87,13 @@ pub trait State: Clone + Default + Send + Sync + 'static {
     /// An update that changes nothing yet.
     fn update() -> Self::Update {
         Self::Update::default()
+    }
+
+    /// Has a visitor do something with the version before this one, and the function that lifts it;
+    /// nothing where the struct names none.
+    #[doc(hidden)]
+    fn older<V: Older<Self>>(_: V) -> Option<V::Out> {
+        None
     }
 
     /// The fields in declaration order.

@@ -150,7 +150,7 @@ impl Tree {
                 (tip.status, tip.stopped) = (stopped.status, Some(*seq));
                 return;
             }
-            Record::Answer(_) => return,
+            Record::Answer(_) | Record::Discarded(_) => return,
             Record::Input(input) => {
                 self.inputs.insert(*seq, (*branch, input.run.clone()));
                 (input.step, input.status)
@@ -209,7 +209,7 @@ impl Tree {
 /// How a thread stands of which nobody works on what is left.
 pub(crate) fn at_rest(status: Status) -> Status {
     match status {
-        Status::Running => Status::Paused,
+        Status::Running | Status::Drained => Status::Paused,
         other => other,
     }
 }

@@ -81,6 +81,11 @@ pub async fn check(store: &dyn CheckpointStore, thread: &ThreadId) -> Checked {
             }
         }
     }
+    match store.wished(thread).await {
+        Ok(Some(wish)) => rules.wish(&wish),
+        Ok(None) => {}
+        Err(error) => all.findings.push(unreadable(thread, Spot::Wish, &error)),
+    }
     let mut survey = Survey::new(&head);
     let mut seqs = Vec::new();
     let mut reading = Reading {

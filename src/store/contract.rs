@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::{Extent, ThreadArchive};
 use super::record::{Record, Status};
+use super::wish::{self, Asked, Wish, Wished, Wishes};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
 /// Keeps the logs of threads.
@@ -25,6 +26,8 @@ use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 ///   input or commit. All that was written before stays as it is, and can be read as before.
 /// - **Order.** What is read comes in `seq` order. Nothing depends on a clock or on the text of ids.
 /// - **Isolation.** Threads do not see each other, whatever their names.
+/// - **Wishes.** Anybody may ask the run of a thread to stop, without a claim. Such a wish is kept until
+///   its run heeds it or ends, is told to the holder at once, and never reaches another run.
 /// - **Honesty.** Damaged bytes are [`StoreError::Corrupt`], never a partial or defaulted record.
 #[async_trait]
 pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
@@ -152,6 +155,40 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// [`StoreError::Busy`] while a call holds it.
     async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError>;
 
+    /// Keeps a wish for whoever holds the thread, durably, and tells the holder. Needs no claim. A
+    /// wish that asks for no more than one that waits already changes nothing.
+    ///
+    /// Only if a call holds the thread and the wish's run has not ended: else nothing is stored.
+    /// A write takes the wish away that it [fulfils](Write::fulfils), and any wish of a run that is
+    /// finished or no longer the thread's. Copies, restored threads and exports have none.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if the reason is too long; [`StoreError::Corrupt`],
+    /// [`StoreError::Io`].
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError>;
+
+    /// The wish that waits, if one does.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError>;
+
+    /// Asks the run of a thread to stop. Where a call holds the thread, the wish is
+    /// [kept](Self::wish) for it; where none does, the thread is cancelled here and now. Asked again,
+    /// it does the same again, and no more. None for an unknown thread.
+    ///
+    /// Default: made of the other operations.
+    ///
+    /// # Errors
+    /// As the operations that it is made of.
+    async fn ask_to_stop(
+        &self,
+        thread: &ThreadId,
+        wish: Wish,
+    ) -> Result<Option<Asked>, StoreError> {
+        wish::ask_to_stop(self, thread, wish).await
+    }
+
     /// Waits until everything that could be read before this call is durable. A store that shows
     /// nothing before it is has nothing to wait for, which is the default.
     ///
@@ -184,6 +221,8 @@ pub struct Claim {
     /// Whether the last holder gave the thread back, or was replaced, in the life of this store. If
     /// not, and the thread still says that it is running, its holder died.
     pub given_back: bool,
+    /// What is asked of the thread while it is held; the wish that waited before included.
+    pub wishes: Wishes,
 }
 
 /// How a thread stands: one row, rewritten with every write that changes it.
@@ -237,6 +276,8 @@ pub struct Write {
     pub head: Head,
     /// The run row to write: the run that an input begins, or a run that moves on.
     pub run: Option<(RunId, RunRow)>,
+    /// The wish that is heeded by this, and waits no longer.
+    pub fulfils: Option<Wish>,
 }
 
 /// Where a run stands in its thread's log.

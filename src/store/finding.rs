@@ -41,6 +41,8 @@ pub enum Spot {
     Run(RunId),
     /// A segment.
     Segment([u8; 16]),
+    /// The wish that waits.
+    Wish,
 }
 
 impl fmt::Display for Spot {
@@ -51,6 +53,7 @@ impl fmt::Display for Spot {
             Self::Record(seq) => write!(f, "record {seq}"),
             Self::Run(run) => write!(f, "run {run}"),
             Self::Segment(id) => write!(f, "segment {}", hex(id)),
+            Self::Wish => f.write_str("wish"),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::record::Record;
 
-/// What a frame holds, as its number in the stored format. Records are 1 to 14, in the order of
+/// What a frame holds, as its number in the stored format. Records are 1 to 16, in the order of
 /// the variants of [`Record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -21,6 +21,8 @@ pub enum FrameKind {
     Segment,
     /// Where a pruned log begins.
     Start,
+    /// The wish row.
+    Wish,
 }
 
 impl FrameKind {
@@ -41,6 +43,8 @@ impl FrameKind {
             Record::Compensation(_) => 12,
             Record::Inner(_) => 13,
             Record::Branch(_) => 14,
+            Record::Begun(_) => 15,
+            Record::Discarded(_) => 16,
         })
     }
 
@@ -53,18 +57,20 @@ impl FrameKind {
             Self::Run => 66,
             Self::Segment => 67,
             Self::Start => 68,
+            Self::Wish => 69,
         }
     }
 
     /// Reads the number; none if no kind of this version has it.
     pub(crate) const fn parse(number: u8) -> Option<Self> {
         Some(match number {
-            1..=14 => Self::Record(number),
+            1..=16 => Self::Record(number),
             64 => Self::Head,
             65 => Self::Name,
             66 => Self::Run,
             67 => Self::Segment,
             68 => Self::Start,
+            69 => Self::Wish,
             _ => return None,
         })
     }

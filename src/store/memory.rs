@@ -13,6 +13,7 @@ use super::archive::{Extent, SegmentSize, ThreadArchive, start};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 use super::guard::{Asks, Standing, after, sound};
 use super::retain::Survey;
+use super::wish::{self, Heeds, Wish, WishSender, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 
 /// Keeps threads in this process. Clones share what they keep.
@@ -33,6 +34,9 @@ struct Log {
     records: Vec<Stored>,
     segments: HashMap<[u8; 16], Arc<[u8]>>,
     runs: HashMap<RunId, RunRow>,
+    wish: Option<Wish>,
+    /// The way to the holder.
+    wishes: Option<WishSender>,
 }
 
 impl Log {
@@ -80,7 +84,10 @@ impl CheckpointStore for MemoryStore {
         }
         log.held = true;
         log.epoch = log.epoch.next();
+        let (sender, wishes) = Wishes::new(log.wish.clone());
+        log.wishes = Some(sender);
         Ok(Claim {
+            wishes,
             epoch: log.epoch,
             head: log.head.clone(),
             next: log.last.next(),
@@ -94,6 +101,7 @@ impl CheckpointStore for MemoryStore {
             && log.epoch == epoch
         {
             log.held = false;
+            log.wishes = None;
         }
     }
 
@@ -101,6 +109,7 @@ impl CheckpointStore for MemoryStore {
         sound(&write)?;
         let next = after(&write);
         let asks = Asks::of(&write);
+        let heeds = Heeds::of(&write);
         let mut threads = self.lock();
         let Some(log) = threads.get_mut(&write.thread) else {
             return Standing::unknown().admit(&asks);
@@ -124,6 +133,7 @@ impl CheckpointStore for MemoryStore {
         }
         log.head = Some(write.head);
         log.last = Seq::new(next.get() - 1);
+        log.wish.take_if(|wish| heeds.ends(wish));
         Ok(())
     }
 
@@ -225,6 +235,35 @@ impl CheckpointStore for MemoryStore {
         }))
     }
 
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        wish.check(thread)?;
+        let mut threads = self.lock();
+        let Some(log) = threads.get_mut(thread) else {
+            return Ok(Wished::Unknown);
+        };
+        let standing = wish::Standing {
+            head: log.head.as_ref(),
+            held: log.held,
+            pending: log.wish.as_ref(),
+        };
+        let end_of = |run: &str| {
+            let run = RunId::new(run).ok()?;
+            log.runs.get(&run).map(|row| row.status)
+        };
+        let (told, is_new) = standing.hears(&wish, end_of);
+        if is_new {
+            log.wish = Some(wish.clone());
+            if let Some(wishes) = &log.wishes {
+                wishes.tell(wish);
+            }
+        }
+        Ok(told)
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        Ok(self.lock().get(thread).and_then(|log| log.wish.clone()))
+    }
+
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         archive.check()?;
         let thread = archive.thread;
@@ -242,6 +281,8 @@ impl CheckpointStore for MemoryStore {
             records: archive.records,
             segments: archive.segments.into_iter().collect(),
             runs: archive.runs.into_iter().collect(),
+            wish: None,
+            wishes: None,
         };
         Ok(())
     }
@@ -277,6 +318,8 @@ impl CheckpointStore for MemoryStore {
             records: source.records.clone(),
             segments: source.segments.clone(),
             runs: source.runs.clone(),
+            wish: None,
+            wishes: None,
         };
         let target = threads.entry(to.clone()).or_default();
         if target.head.is_some() {

@@ -27,6 +27,7 @@ mod rules;
 mod sled;
 #[cfg(all(feature = "window", unix))]
 mod window;
+mod wish;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
@@ -47,9 +48,10 @@ pub use kind::FrameKind;
 pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, ThreadLine};
 pub use memory::MemoryStore;
 pub use record::{
-    AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
-    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
-    Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
-    StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
-    StoredValue, TimerRecord,
+    AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
+    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord,
+    JoinRecord, NodeRecord, OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord,
+    SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
+    StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

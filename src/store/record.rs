@@ -40,6 +40,10 @@ pub enum Record {
     Inner(InnerRecord),
     /// A branch was begun: the head went to an earlier position.
     Branch(BranchRecord),
+    /// The body of an irreversible task begins.
+    Begun(BegunRecord),
+    /// Outcomes of an open superstep were discarded: their tasks run again.
+    Discarded(DiscardedRecord),
 }
 
 /// What the thread was written with: names, shapes, reducers of all fields.
@@ -56,6 +60,36 @@ pub struct SchemaRecord {
     pub version: u32,
     /// The fields in declaration order.
     pub fields: Vec<FieldRecord>,
+    /// The nodes in declaration order.
+    pub nodes: Vec<NodeRecord>,
+    /// The joins in declaration order.
+    pub joins: Vec<JoinRecord>,
+}
+
+/// One node of a [`SchemaRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// The node's name.
+    pub name: String,
+    /// What it is for.
+    pub kind: String,
+    /// The labels of its exits; none for a node with one way out.
+    pub exits: Vec<String>,
+    /// The serde shape of its payloads; none for a node that is no worker.
+    pub payload: Option<String>,
+    /// The serde shape of what its questions are answered with; none for a node that asks nothing.
+    pub answer: Option<String>,
+}
+
+/// One join of a [`SchemaRecord`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinRecord {
+    /// The join's name.
+    pub name: String,
+    /// The nodes that it waits for.
+    pub members: Vec<String>,
+    /// What it waits for, in a few words.
+    pub rule: String,
 }
 
 /// One field of a [`SchemaRecord`].
@@ -173,6 +207,8 @@ pub enum Status {
     Cancelled,
     /// The step budget or the deadline of the call is used up.
     Limited,
+    /// Its process gave it back at a boundary, for another one to go on.
+    Drained,
 }
 
 impl std::fmt::Display for Status {
@@ -185,6 +221,7 @@ impl std::fmt::Display for Status {
             Status::Finished => "finished",
             Status::Cancelled => "cancelled",
             Status::Limited => "limited",
+            Status::Drained => "drained",
         })
     }
 }
@@ -196,7 +233,7 @@ pub struct InputRecord {
     pub run: String,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How many supersteps the branch has closed before.
+    /// How many supersteps the branch has closed before, one that this input gave up included.
     pub step: u64,
     /// The outcomes of an open superstep that this input gave up, by seq; they are reduced first.
     pub closed: Vec<u64>,
@@ -262,6 +299,8 @@ pub struct OutcomeRecord {
     pub changes: Vec<StoredChange>,
     /// The tries, in order; the last one ended it.
     pub attempts: Vec<StoredAttempt>,
+    /// Why it failed, where an error exit took it on; `exit` is then that one's label.
+    pub caught: Option<StoredError>,
 }
 
 /// A task's end inside a commit.
@@ -467,4 +506,25 @@ pub struct BranchRecord {
     pub parent: u32,
     /// The position from which it goes on, which is the last record that both share.
     pub at: u64,
+}
+
+/// The body of an irreversible task begins, or goes on after a wait. Without an end behind it, nobody
+/// knows whether the task did what it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunRecord {
+    /// The task's path, as text.
+    pub task: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// Outcomes that somebody has discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiscardedRecord {
+    /// The superstep, which is open.
+    pub step: u64,
+    /// The outcomes, by seq.
+    pub outcomes: Vec<u64>,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
 }

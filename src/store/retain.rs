@@ -93,8 +93,10 @@ impl Survey {
             | Record::Outcome(_)
             | Record::Stopped(_)
             | Record::Step(_)
+            | Record::Begun(_)
             | Record::Timer(_)
-            | Record::Inner(_) => {}
+            | Record::Inner(_)
+            | Record::Discarded(_) => {}
         }
     }
 

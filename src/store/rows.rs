@@ -70,6 +70,7 @@ mod tests {
     use super::super::kind::FrameKind;
     use super::super::memory::hex;
     use super::super::record::Status;
+    use super::super::wish::{Wish, WishKind};
     use super::*;
 
     fn golden<T>(kind: FrameKind, row: &T, text: &str)
@@ -132,6 +133,21 @@ mod tests {
             FrameKind::Start,
             &row,
             include_str!("../../tests/data/start.hex"),
+        );
+    }
+
+    #[test]
+    fn a_wish_is_written_as_its_golden_bytes() {
+        let row = Wish {
+            run: "run-1".to_owned(),
+            kind: WishKind::Drain,
+            at_ms: 1_700_000_000_015,
+            reason: "the host goes down".to_owned(),
+        };
+        golden(
+            FrameKind::Wish,
+            &row,
+            include_str!("../../tests/data/wish.hex"),
         );
     }
 

@@ -5,14 +5,18 @@
 //! no graph is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use super::branches::Branches;
 use super::contract::{Head, RunRow, Stored};
 use super::finding::{Finding, Severity, Spot};
 use super::guard::segment_id;
 use super::memory::hex;
-use super::record::{BaseRecord, BaseValue, BranchRecord, InnerRecord, OutcomeRef, Record};
-use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
+use super::record::{
+    BaseRecord, BaseValue, BranchRecord, DiscardedRecord, InnerRecord, OutcomeRef, Record,
+};
+use super::wish::Wish;
+use crate::ids::{Branch, Epoch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 
 /// What to do about a thread that does not hold together.
 pub(super) const RESTORE: &str = "copy the store's folder, then put back the last good copy or \
@@ -66,6 +70,10 @@ pub(super) struct Rules {
     branches: Branches,
     /// On which branch positions and bases stand.
     on: HashMap<u64, Branch>,
+    /// Nodes and indices of the tasks that have ended, by the seqs of their outcomes.
+    ended: HashMap<u64, (String, u32)>,
+    /// Outcomes that were discarded, by seq.
+    discarded: HashSet<u64>,
     /// Branches of which records may be missing since their last position.
     gaps: HashSet<Branch>,
     /// What is missing from a branch although one of its bases stands before it.
@@ -92,6 +100,8 @@ impl Rules {
             steps: HashMap::new(),
             branches: Branches::default(),
             on: HashMap::new(),
+            ended: HashMap::new(),
+            discarded: HashSet::new(),
             gaps: HashSet::new(),
             torn: Vec::new(),
             findings: Vec::new(),
@@ -120,6 +130,15 @@ impl Rules {
         let known = self.segments.get_or_insert_default();
         if known.insert(id, size).is_some() {
             self.error(Spot::Segment(id), "it is there twice");
+        }
+    }
+
+    /// Looks at the wish that waits.
+    pub(super) fn wish(&mut self, wish: &Wish) {
+        if wish.run != self.head.run {
+            let (run, head) = (&wish.run, &self.head.run);
+            let what = format!("it is for run {run}, the thread is at run {head}");
+            self.warn(Spot::Wish, what);
         }
     }
 
@@ -195,7 +214,7 @@ impl Rules {
                     self.outcome(seq, *closed, None);
                 }
                 self.inputs.push((seq, input.run.clone()));
-                self.step(stored, input.step, 0);
+                self.step(stored, input.step, 0..=1);
                 Kind::Position {
                     step: input.step,
                     is_input: true,
@@ -210,7 +229,7 @@ impl Rules {
                 for timer in &commit.timers {
                     self.refers(seq, "timer", *timer, |kind| kind == Kind::Timer);
                 }
-                self.step(stored, commit.step, 1);
+                self.step(stored, commit.step, 1..=1);
                 Kind::Position {
                     step: commit.step,
                     is_input: false,
@@ -220,7 +239,11 @@ impl Rules {
                 self.base(seq, base);
                 Kind::Base { at: base.at }
             }
-            Record::Outcome(outcome) => Kind::Outcome { step: outcome.step },
+            Record::Outcome(outcome) => {
+                let task = (outcome.node.clone(), outcome.index);
+                self.ended.insert(seq.get(), task);
+                Kind::Outcome { step: outcome.step }
+            }
             Record::Question(_) => Kind::Question,
             Record::Answer(answer) => {
                 let is_question = |kind| kind == Kind::Question;
@@ -232,13 +255,40 @@ impl Rules {
                 self.begun(seq, begun);
                 Kind::Other
             }
-            Record::Started(_) | Record::Stopped(_) | Record::Step(_) | Record::Compensation(_) => {
+            Record::Discarded(discarded) => {
+                for outcome in &discarded.outcomes {
+                    self.outcome(seq, *outcome, Some(discarded.step));
+                }
+                self.discarded.extend(&discarded.outcomes);
+                self.restarted(stored.branch, discarded);
                 Kind::Other
             }
+            Record::Started(_)
+            | Record::Begun(_)
+            | Record::Stopped(_)
+            | Record::Step(_)
+            | Record::Compensation(_) => Kind::Other,
             Record::Inner(inner) => {
                 self.inner(stored, inner);
                 Kind::Other
             }
+        }
+    }
+
+    /// The graphs that tasks run begin anew where what the tasks brought is void.
+    fn restarted(&mut self, branch: Branch, discarded: &DiscardedRecord) {
+        for outcome in &discarded.outcomes {
+            let Some((node, index)) = self.ended.get(outcome) else {
+                continue;
+            };
+            let Ok(node) = NodeName::new(node) else {
+                continue;
+            };
+            let task = TaskPath::new(Step::new(discarded.step), node, *index).to_string();
+            self.inner.retain(|(of, path), _| {
+                let rest = path.strip_prefix(&task);
+                *of != branch || rest.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('/'))
+            });
         }
     }
 
@@ -326,6 +376,10 @@ impl Rules {
     fn outcome(&mut self, by: Seq, at: u64, step: Option<u64>) {
         let is_outcome = |kind| matches!(kind, Kind::Outcome { .. });
         self.refers(by, "outcome", at, is_outcome);
+        if self.discarded.contains(&at) {
+            let what = format!("it refers to outcome {at}, which was discarded");
+            self.error(Spot::Record(by), what);
+        }
         if let (Some(Kind::Outcome { step: found }), Some(step)) = (self.seen.get(&at), step)
             && *found != step
         {
@@ -349,12 +403,15 @@ impl Rules {
     }
 
     /// Positions of a branch count supersteps one by one; an input closes none.
-    fn step(&mut self, stored: &Stored, step: u64, more: u64) {
+    fn step(&mut self, stored: &Stored, step: u64, more: RangeInclusive<u64>) {
         let gap = self.gaps.remove(&stored.branch);
         let Some(before) = self.steps.insert(stored.branch, step) else {
             return;
         };
-        if before.checked_add(more) == Some(step) {
+        if step
+            .checked_sub(before)
+            .is_some_and(|by| more.contains(&by))
+        {
             return;
         }
         let what = format!("it stands at superstep {step}, the position before at {before}");

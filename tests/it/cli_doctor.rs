@@ -306,6 +306,7 @@ fn what_does_not_fit_the_graph_at_hand_is_told_and_is_no_damage() {
     let desk = desk();
     let of = |thread: &str, usable: &str| -> Vec<(String, String, String)> {
         let mut found = vec![
+            ("warning", "graph"),
             (usable, "field to"),
             ("warning", "field seen"),
             ("warning", "field blocked_by"),
@@ -326,12 +327,12 @@ fn what_does_not_fit_the_graph_at_hand_is_told_and_is_no_damage() {
         "field to: it was stored as u64 (codec 1), the graph has str (codec 1)",
         "node \"tick\" is to run next, and the graph has none of that name; it has one",
         "resume it with the program that wrote it",
-        "2 errors, 2 warnings, 0 notes",
+        "2 errors, 3 warnings, 0 notes",
     ] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
     desk.run(&["resume", "b"]).exits(0);
-    assert_eq!(doctored(&desk, "one", 0)[3..6], of("b", "warning"));
+    assert_eq!(doctored(&desk, "one", 0)[4..8], of("b", "warning"));
     let notes = doctored(&desk, "-", 0);
     let note = |thread: &str| ("note".to_owned(), thread.to_owned(), "graph".to_owned());
     assert_eq!(notes, ["a", "b", "c"].map(note));

@@ -443,6 +443,7 @@ async fn forked(store: &dyn CheckpointStore) {
             ..sample_head()
         };
         let write = Write {
+            fulfils: None,
             thread: thread.clone(),
             epoch: claim.epoch,
             branch: Branch::new(branch),

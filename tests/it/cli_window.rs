@@ -347,7 +347,7 @@ fn a_holder_without_a_window_or_of_another_version_is_named() {
         stream.write_all(b"MPWN\x09\0\x2a\0\0\0").unwrap();
     });
     let told = desk.run(&["show", "t"]).exits(7).err;
-    says(&told, &["process 42", "version 9", "version 1", "next: "]);
+    says(&told, &["process 42", "version 9", "version 2", "next: "]);
     other.join().unwrap();
     drop(store);
     desk.run(&["show", "t"]).exits(0);

@@ -62,9 +62,17 @@ fn one_of_each() -> Vec<EventKind> {
             parent: Branch::new(0),
             at: Seq::new(4),
         },
+        EventKind::Discarded {
+            at_ms: 3,
+            tasks: vec![task()],
+        },
         EventKind::TaskStarted {
             task: task(),
             attempt: 1,
+        },
+        EventKind::Begun {
+            task: task(),
+            at_ms: 4,
         },
         EventKind::Token {
             task: task(),
@@ -116,6 +124,7 @@ fn one_of_each() -> Vec<EventKind> {
                 error: None,
             }],
             error: error(),
+            exit: Some("on error".to_owned()),
         },
         EventKind::Committed {
             step: Step::new(1),
@@ -167,7 +176,9 @@ fn every_kind_of_event_becomes_json_and_back() {
         "resumed",
         "superstep_started",
         "branched",
+        "discarded",
         "task_started",
+        "begun",
         "token",
         "custom",
         "task_finished",
@@ -244,6 +255,7 @@ fn without_clocks(kind: &mut EventKind) {
         EventKind::TaskFailed { tries, .. } => (&mut nothing, None, Some(tries)),
         EventKind::Started { at_ms, .. }
         | EventKind::Resumed { at_ms, .. }
+        | EventKind::Discarded { at_ms, .. }
         | EventKind::Committed { at_ms, .. }
         | EventKind::Ended { at_ms, .. } => (&mut nothing, Some(at_ms), None),
         _ => return,

@@ -15,12 +15,16 @@ mod cli_answers;
 mod cli_archive;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_bin;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_cancel;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_effects;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
@@ -37,15 +41,21 @@ mod cli_messages;
 mod cli_new;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_pictures;
+#[cfg(all(feature = "cli", feature = "sled"))]
+mod cli_retry;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_schema;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_terminal;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_travel;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_versions;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
+#[cfg(feature = "sled")]
+mod effects;
 #[cfg(feature = "sled")]
 mod engine_callers;
 #[cfg(feature = "sled")]
@@ -65,23 +75,35 @@ mod engine_told;
 #[cfg(feature = "sled")]
 mod engine_trouble;
 #[cfg(feature = "sled")]
+mod error_exits;
+#[cfg(feature = "sled")]
+mod failed_merges;
+#[cfg(feature = "sled")]
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod guide;
 #[cfg(feature = "sled")]
+mod idle;
+#[cfg(feature = "sled")]
 mod inner_records;
 #[cfg(feature = "sled")]
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
+#[cfg(feature = "sled")]
+mod migrate;
 mod pictures;
 #[cfg(feature = "sled")]
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
+#[cfg(feature = "sled")]
+mod retries;
 mod rooms;
+#[cfg(feature = "sled")]
+mod run_context;
 #[cfg(feature = "sled")]
 mod run_events;
 #[cfg(feature = "sled")]
@@ -120,3 +142,5 @@ mod travel;
 #[cfg(feature = "sled")]
 mod travel_replay;
 mod ui;
+#[cfg(feature = "sled")]
+mod wishes;

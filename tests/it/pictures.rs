@@ -4,6 +4,7 @@
 //! parser, SVG by a parser of XML. Graphviz must be there where `CI` is set; Mermaid's parser where `.ci/run` has put it.
 
 mod dot;
+mod error_exits;
 mod geometry;
 mod graphs;
 #[cfg(feature = "sled")]

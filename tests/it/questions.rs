@@ -240,8 +240,12 @@ fn a_sibling_of_a_question_runs_once_and_new_input_waits_or_abandons() {
             fresh().run(&t, start()).await.unwrap();
             let report = fresh().run(&t, start().abandon()).await.unwrap();
             assert_eq!(report.ended, Ended::Paused { questions: 1 });
-            assert_eq!(report.questions[0].id.to_string(), "3:h[0].allow");
+            assert_eq!(report.questions[0].id.to_string(), "4:h[0].allow");
             assert_eq!(report.state.log.last().unwrap(), "a");
+            // Who answers what was given up answers nothing.
+            let late = Answers::to("3:h[0].allow".parse().unwrap(), &Verdict::Yes);
+            let refused = fresh().run(&t, Command::answer(late)).await.unwrap_err();
+            assert!(matches!(refused, RunError::NoQuestion { .. }), "{refused}");
         }
     });
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use milepost::store::conformance::check;
 use milepost::store::{
     CheckpointStore, Claim, Extent, Head, MemoryStore, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Write,
+    ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -169,6 +169,14 @@ impl CheckpointStore for Broken {
             (extent.floor, extent.older) = (Seq::new(1), Vec::new());
         }
         Ok(extent)
+    }
+
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.inner.wish(&self.thread(thread), wish).await
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.inner.wished(&self.thread(thread)).await
     }
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {

@@ -13,7 +13,7 @@ use milepost::store::{
 };
 use milepost::{Branch, Epoch, Seq, ThreadId};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "schema",
     "input",
     "started",
@@ -28,6 +28,8 @@ const NAMES: [&str; 14] = [
     "compensation",
     "inner",
     "branch",
+    "begun",
+    "discarded",
 ];
 
 fn key() -> ThreadKey {

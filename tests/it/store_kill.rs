@@ -123,6 +123,7 @@ async fn write_thread(store: Arc<SledStore>, task: usize) {
         }
         let last = Seq::new(first + TOGETHER - 1);
         let write = Write {
+            fulfils: None,
             thread: id.clone(),
             epoch: claim.epoch,
             branch: Branch::new(0),

@@ -81,6 +81,7 @@ impl History {
                 ..sample_head()
             };
             let write = Write {
+                fulfils: None,
                 thread: self.thread.clone(),
                 epoch: claim.epoch,
                 branch: Branch::new(0),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use milepost::store::conformance::{check, one_of_each, sample_head};
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, MemoryStore, Peer, RunRow, SledStore, StoreError, Stored,
-    Take, ThreadArchive, Window, Write, segment_id,
+    Asked, CheckpointStore, Claim, Extent, Head, MemoryStore, Peer, RunRow, SledStore, StoreError,
+    Stored, Take, ThreadArchive, Window, Wish, Wished, Write, segment_id,
 };
 use milepost::{Branch, Epoch, EventReader, RunId, Seq, ThreadId, events};
 
@@ -46,7 +46,7 @@ impl Held {
         let mut stream = UnixStream::connect(self.folder.path().join("window/socket")).unwrap();
         let mut hello = [0; 10];
         stream.read_exact(&mut hello).unwrap();
-        assert_eq!(hello[..6], *b"MPWN\x01\0");
+        assert_eq!(hello[..6], *b"MPWN\x02\0");
         assert_eq!(hello[6..], std::process::id().to_le_bytes());
         stream
     }
@@ -128,6 +128,22 @@ impl<S: CheckpointStore> CheckpointStore for Mirror<S> {
         self.peer.thread_names().await
     }
 
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.store.wish(thread, wish).await
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.peer.wished(thread).await
+    }
+
+    async fn ask_to_stop(
+        &self,
+        thread: &ThreadId,
+        wish: Wish,
+    ) -> Result<Option<Asked>, StoreError> {
+        self.peer.ask_to_stop(thread, wish).await
+    }
+
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         self.store.restore(archive).await
     }
@@ -166,6 +182,7 @@ async fn nothing_can_be_written_through_a_window() {
     let peer = held.peer();
     assert_eq!(peer.holder(), std::process::id());
     let write = Write {
+        fulfils: None,
         thread: thread("t"),
         epoch: Epoch::new(1),
         branch: Branch::new(0),
@@ -294,8 +311,8 @@ async fn a_program_of_another_version_is_told_both_versions() {
     else {
         panic!("{told:?}");
     };
-    assert_eq!((holder, found, known), (42, 7, 1));
-    for part in ["process 42", "version 7", "version 1"] {
+    assert_eq!((holder, found, known), (42, 7, 2));
+    for part in ["process 42", "version 7", "version 2"] {
         assert!(told.to_string().contains(part), "{told}");
     }
     for _ in 0..2 {
@@ -433,6 +450,7 @@ async fn long_threads_large_records_and_many_segments_come_in_pages() {
     let mut records = one_of_each();
     records.truncate(2);
     let write = Write {
+        fulfils: None,
         thread: id.clone(),
         epoch: claim.epoch,
         branch: Branch::new(0),
@@ -575,6 +593,14 @@ impl CheckpointStore for Failing {
 
     async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
         Ok(vec![Ok(thread("t")), Err(self.0.clone())])
+    }
+
+    async fn wish(&self, _: &ThreadId, _: Wish) -> Result<Wished, StoreError> {
+        Err(self.0.clone())
+    }
+
+    async fn wished(&self, _: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        Err(self.0.clone())
     }
 
     async fn restore(&self, _: ThreadArchive) -> Result<(), StoreError> {

@@ -9,10 +9,12 @@ use milepost::{Command, RunError, RunId, Runner, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use super::diary::{Diary, Effect};
-use super::failpoint::{Failpoint, Point};
+use super::failpoint::{Failpoint, Moment, Point};
 use super::faulty::{Fault, Faulty};
 use super::graphs::Shape;
 use super::state::Work;
+use super::still::Still;
+use super::{script, workloads};
 
 /// Set for a child: its [`Life`].
 pub(crate) const LIFE: &str = "MILEPOST_TEST_LIFE";
@@ -29,6 +31,15 @@ pub(crate) struct Life {
     pub(crate) point: Option<Point>,
     pub(crate) fault: Option<Fault>,
     pub(crate) poison_limit: Option<u32>,
+    /// A script to play instead of the plans.
+    pub(crate) script: Option<Script>,
+}
+
+/// A workload by name, and where the process that plays it ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Script {
+    pub(crate) workload: String,
+    pub(crate) dies: Option<(u64, Moment)>,
 }
 
 /// A thread, and the runs on it.
@@ -80,7 +91,10 @@ fn a_child_lives_one_life() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build();
-    runtime.unwrap().block_on(live(life));
+    match life.script {
+        Some(script) => runtime.unwrap().block_on(act(life.folder, script)),
+        None => runtime.unwrap().block_on(live(life)),
+    }
 }
 
 async fn live(life: Life) {
@@ -114,6 +128,18 @@ async fn live(life: Life) {
     for plan in &life.plans {
         store.head(&plan.id()).await.unwrap();
     }
+}
+
+async fn act(folder: PathBuf, script: Script) {
+    let diary = Diary::open(&folder);
+    let sled = Arc::new(SledStore::open(folder.join("store")).unwrap());
+    // A new process knows by itself that the one before has died.
+    let still = Still::new(sled, &diary, script.dies, (false, true));
+    let workload = workloads::by_name(&script.workload);
+    script::play(workload, Arc::clone(&still) as _, &diary)
+        .await
+        .unwrap();
+    diary.note(&Effect::Operations(still.operations()));
 }
 
 pub(crate) fn runner(

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use milepost::store::{OutcomeRecord, OutcomeRef, Record, Write};
 use milepost::{Context, Event, EventKind, TaskPath};
@@ -59,6 +60,21 @@ pub(crate) enum Effect {
     Failed(String, String, String),
     /// How many operations of the store the process has used.
     Operations(u64),
+    /// A call of a script was answered.
+    Did(usize),
+    /// A body, or the work of a step, was entered.
+    Begun(Place),
+    /// The store has answered that an outcome, or a step, is written.
+    Kept(Place),
+    /// The store has answered that a record is written: its branch, seq and digest.
+    Stored(u32, u64, String),
+}
+
+/// A task or step on a branch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) branch: u32,
+    pub(crate) what: String,
 }
 
 impl Effect {
@@ -72,6 +88,8 @@ impl Effect {
 pub(crate) struct Diary {
     path: PathBuf,
     file: Arc<File>,
+    /// The branch on which the thread of a script stands.
+    branch: Arc<AtomicU32>,
 }
 
 impl Diary {
@@ -81,7 +99,23 @@ impl Diary {
         Self {
             path,
             file: Arc::new(file.unwrap()),
+            branch: Arc::default(),
         }
+    }
+
+    /// The thread stands on this branch now.
+    pub(crate) fn on(&self, branch: u32) {
+        self.branch.store(branch, Ordering::SeqCst);
+    }
+
+    /// A body of a script, or the work of a step in it, is entered.
+    pub(crate) fn begin(&self, cx: &Context, step: Option<&str>) {
+        let branch = self.branch.load(Ordering::SeqCst);
+        let what = match step {
+            None => cx.task().to_string(),
+            Some(key) => format!("{}.{key}", cx.task()),
+        };
+        self.note(&Effect::Begun(Place { branch, what }));
     }
 
     pub(crate) fn note(&self, effect: &Effect) {

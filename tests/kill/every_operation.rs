@@ -12,14 +12,13 @@ fn point(at: u64, moment: Moment, among: Among) -> Point {
     Point { at, moment, among }
 }
 
-/// Kills at each operation, before it and after it; then the next child and the one after that
-/// at some of theirs.
+/// Kills at each operation, before it or after it; then the next child and the one after that at some
+/// of theirs. (`calls.rs` has both, in memory.)
 fn at_every_operation(name: &str, plans: &[Plan]) {
     let reference = undisturbed(plans);
     // Timing decides how many ends go into one write, so there may be a few operations more.
-    let cases: Vec<_> = (1..=reference.operations + 2)
-        .flat_map(|at| [(at, Moment::Before), (at, Moment::After)])
-        .collect();
+    let moments = [Moment::Before, Moment::After].into_iter().cycle();
+    let cases: Vec<_> = (1..=reference.operations + 2).zip(moments).collect();
     let kills = play(&cases, |(at, moment)| {
         let mut family = Family::new(plans);
         family.live_until(Some(point(*at, *moment, Among::All)));
@@ -29,7 +28,7 @@ fn at_every_operation(name: &str, plans: &[Plan]) {
         }
         family.end(Some(&reference), &(at, moment, later))
     });
-    assert!(kills as u64 >= 2 * reference.operations, "all were killed");
+    assert!(kills as u64 >= reference.operations, "all were killed");
     made(name, kills);
 }
 

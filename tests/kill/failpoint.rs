@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Write,
+    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
+    Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -157,6 +158,14 @@ impl CheckpointStore for Failpoint {
 
     async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
         self.pass(Among::All, self.inner.extent(thread)).await
+    }
+
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.pass(Among::All, self.inner.wish(thread, wish)).await
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.pass(Among::All, self.inner.wished(thread)).await
     }
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {

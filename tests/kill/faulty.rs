@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use milepost::store::{
     CheckpointStore, Claim, CommitRecord, Extent, Head, OutcomeRecord, OutcomeRef, Record, RunRow,
-    StoreError, Stored, Take, ThreadArchive, Write,
+    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -122,6 +122,14 @@ impl CheckpointStore for Faulty {
     async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
         self.catch_up().await;
         self.inner.extent(thread).await
+    }
+
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.inner.wish(thread, wish).await
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.inner.wished(thread).await
     }
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@
 #![cfg(all(unix, feature = "sled"))]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod calls;
 mod checker;
 mod child;
 mod controls;
@@ -20,6 +21,9 @@ mod parent;
 mod poison;
 mod random;
 mod reference;
+mod script;
 mod state;
+mod still;
 mod trouble;
 mod upkeep;
+mod workloads;

@@ -67,6 +67,7 @@ impl Family {
             point,
             fault: self.fault,
             poison_limit: self.poison_limit,
+            script: None,
         }
     }
 

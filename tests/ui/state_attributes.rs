@@ -46,4 +46,32 @@ struct Unknown {
     field: u8,
 }
 
+#[derive(Clone, Default, Serialize, Deserialize, State)]
+#[state(version = 2, migrate = "from_v1")]
+struct QuotedLift {}
+
+#[derive(Clone, Default, Serialize, Deserialize, State)]
+#[state(migrate = from_v1)]
+struct LiftedToTheFirst {}
+
+#[derive(Clone, Default, Serialize, Deserialize, State)]
+struct Renamed {
+    #[field(alias = "old")]
+    quoted: u8,
+    #[field(name = old)]
+    other: u8,
+    #[field]
+    empty: u8,
+    #[field(alias = other)]
+    taken: u8,
+    #[field(alias = before, alias = before)]
+    twice: u8,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize, State)]
+struct Skipped {
+    #[serde(default, skip)]
+    secret: u8,
+}
+
 fn main() {}

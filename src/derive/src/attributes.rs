@@ -1,9 +1,12 @@
 //! The attributes of a state and of its fields.
 
 use proc_macro2::Span;
+use syn::ext::IdentExt as _;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Token, TypePath};
+use syn::{
+    Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Path, Token, TypePath,
+};
 
 /// The variants of `milepost::Codec`.
 const CODECS: [&str; 2] = ["MessagePack", "Bincode"];
@@ -17,6 +20,8 @@ pub(crate) struct FieldAttributes {
     pub(crate) codec: Option<Ident>,
     /// Whether stored bytes and the first input must have the field.
     pub(crate) required: bool,
+    /// The names under which older programs have stored it.
+    pub(crate) aliases: Vec<Ident>,
     /// The field's own doc comment.
     pub(crate) docs: Vec<Attribute>,
 }
@@ -47,6 +52,10 @@ impl FieldAttributes {
                     ));
                 }
                 found.required = true;
+            } else if path.is_ident("field") {
+                aliases(attribute, &mut found.aliases)?;
+            } else if path.is_ident("serde") {
+                stored(attribute)?;
             } else if path.is_ident("state") {
                 return Err(Error::new_spanned(
                     attribute,
@@ -82,6 +91,8 @@ pub(crate) fn text(docs: &[Attribute]) -> String {
 pub(crate) struct StateAttributes {
     /// The declared version of the fields' types.
     pub(crate) version: Option<LitInt>,
+    /// The function that lifts the version before.
+    pub(crate) migrate: Option<Path>,
     /// The struct's own doc comment.
     pub(crate) docs: Vec<Attribute>,
 }
@@ -95,7 +106,7 @@ impl StateAttributes {
                 found.docs.push(attribute.clone());
             } else if path.is_ident("state") {
                 found.read_keys(attribute)?;
-            } else if ["reduce", "codec", "required"]
+            } else if ["reduce", "codec", "required", "field"]
                 .iter()
                 .any(|name| path.is_ident(name))
             {
@@ -105,16 +116,40 @@ impl StateAttributes {
                 ));
             }
         }
+        found.check()?;
         Ok(found)
     }
 
+    /// A lift leads from a lower version to this one.
+    fn check(&self) -> Result<(), Error> {
+        let Some(migrate) = &self.migrate else {
+            return Ok(());
+        };
+        let version = self.version.as_ref();
+        match version.map(LitInt::base10_parse::<u32>) {
+            Some(Ok(2..)) => Ok(()),
+            _ => Err(Error::new_spanned(
+                migrate,
+                "`migrate` lifts an older version to this one, so this one has a version of 2 or more: `#[state(version = 2, migrate = ..)]`",
+            )),
+        }
+    }
+
     fn read_keys(&mut self, attribute: &Attribute) -> Result<(), Error> {
-        const KEYS: &str =
-            "the one key of `#[state(..)]` is `version`, as in `#[state(version = 2)]`";
+        const KEYS: &str = "the keys of `#[state(..)]` are `version` and `migrate`, as in `#[state(version = 2, migrate = from_v1)]`";
         if !matches!(&attribute.meta, Meta::List(list) if !list.tokens.is_empty()) {
             return Err(Error::new_spanned(attribute, KEYS));
         }
         attribute.parse_nested_meta(|key| {
+            if key.path.is_ident("migrate") {
+                if self.migrate.is_some() {
+                    return Err(Error::new_spanned(&key.path, "`migrate` is given twice"));
+                }
+                let why = "a lift is named by its path, as in `migrate = from_v1`";
+                let path = key.value()?.parse::<Path>();
+                self.migrate = Some(path.map_err(|error| Error::new(error.span(), why))?);
+                return Ok(());
+            }
             if !key.path.is_ident("version") {
                 return Err(Error::new_spanned(&key.path, KEYS));
             }
@@ -136,6 +171,41 @@ impl StateAttributes {
             }
             Ok(())
         })
+    }
+}
+
+/// The names in `#[field(alias = old_name)]`.
+fn aliases(attribute: &Attribute, found: &mut Vec<Ident>) -> Result<(), Error> {
+    const HOW: &str = "the key of `#[field(..)]` is `alias`, as in `#[field(alias = old_name)]`";
+    if !matches!(&attribute.meta, Meta::List(list) if !list.tokens.is_empty()) {
+        return Err(Error::new_spanned(attribute, HOW));
+    }
+    attribute.parse_nested_meta(|key| {
+        if !key.path.is_ident("alias") {
+            return Err(Error::new_spanned(&key.path, HOW));
+        }
+        let why = "an alias is the name that the field had, without quotes: `alias = old_name`";
+        let name = Ident::parse_any(key.value()?);
+        found.push(name.map_err(|error| Error::new(error.span(), why))?);
+        Ok(())
+    })
+}
+
+/// Every field of a state is stored, so none may look as if it were not.
+fn stored(attribute: &Attribute) -> Result<(), Error> {
+    let Meta::List(list) = &attribute.meta else {
+        return Ok(());
+    };
+    let skips = |token: &proc_macro2::TokenTree| {
+        matches!(token, proc_macro2::TokenTree::Ident(word)
+            if ["skip", "skip_serializing", "skip_deserializing"].iter().any(|skip| word == skip))
+    };
+    match list.tokens.clone().into_iter().find(skips) {
+        None => Ok(()),
+        Some(skip) => Err(Error::new(
+            skip.span(),
+            "every field of a state is stored, whatever serde is told: what must not be stored belongs into the run context",
+        )),
     }
 }
 

@@ -6,6 +6,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
 
 use crate::attributes::text;
 use crate::state::{Field, Fields};
@@ -130,6 +131,7 @@ fn constants(state: &Fields, update: &Ident) -> TokenStream {
             value,
             reducer,
             required,
+            aliases,
             codec,
             docs,
             ..
@@ -164,11 +166,17 @@ fn constants(state: &Fields, update: &Ident) -> TokenStream {
                         #doc,
                         ::milepost::Codec::#codec,
                         #required,
+                        &[#(#aliases),*],
                         &::milepost::plumbing::Accessors {
                             get: |state| &state.#ident,
                             get_mut: |state| &mut state.#ident,
                             change: |update| &update.#ident,
                             change_mut: |update| &mut update.#ident,
+                            same: |one, other| {
+                                #[allow(unused_imports)]
+                                use ::milepost::plumbing::{Comparable as _, Incomparable as _};
+                                (&::milepost::plumbing::Both(one, other)).same()
+                            },
                         },
                     );
             }
@@ -220,6 +228,17 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
             const VERSION: u32 = #version;
         }
     });
+    let older = state.migrate.as_ref().map(|migrate| {
+        let span = migrate.span();
+        let lift = quote_spanned!(span=> ::milepost::plumbing::lift(visitor, #migrate));
+        quote! {
+            fn older<V: ::milepost::plumbing::Older<Self>>(
+                visitor: V,
+            ) -> ::core::option::Option<V::Out> {
+                ::core::option::Option::Some(#lift)
+            }
+        }
+    });
     // Local names of our own, which no field can clash with.
     let updates = Ident::new("updates", Span::mixed_site());
     let mut table = Vec::new();
@@ -246,6 +265,7 @@ fn state_impl(state: &Fields, update: &Ident) -> TokenStream {
             const NAME: &'static str = #title;
             const DOC: &'static str = #doc;
             #version
+            #older
 
             fn fields() -> &'static [&'static dyn ::milepost::plumbing::AnyField<Self>] {
                 const FIELDS: &[&dyn ::milepost::plumbing::AnyField<#name>] = &[#(#table),*];

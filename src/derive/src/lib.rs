@@ -17,8 +17,11 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// On a field: `#[reduce(Append)]` names the reducer by its type path (without it the last write
 /// replaces), `#[required]` marks a field that stored bytes and the first input must have,
-/// `#[codec(Bincode)]` chooses how its values become bytes. On the struct: `#[state(version = 2)]`.
-#[proc_macro_derive(State, attributes(reduce, required, codec, state))]
+/// `#[codec(Bincode)]` chooses how its values become bytes, `#[field(alias = old_name)]` finds it in
+/// what was stored under the name that it had before. On the struct:
+/// `#[state(version = 2, migrate = from_v1)]`, where `from_v1` makes a value of this type of one of
+/// the type before, which is kept as a state of its own.
+#[proc_macro_derive(State, attributes(reduce, required, codec, field, state))]
 pub fn derive_state(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     state::Fields::read(&item)

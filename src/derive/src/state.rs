@@ -4,7 +4,7 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Data, DeriveInput, Error, Fields as Shape, Ident, LitInt, Visibility};
+use syn::{Attribute, Data, DeriveInput, Error, Fields as Shape, Ident, LitInt, Path, Visibility};
 
 use crate::attributes::{FieldAttributes, StateAttributes};
 
@@ -16,6 +16,7 @@ pub(crate) struct Fields {
     pub(crate) name: Ident,
     pub(crate) visibility: Visibility,
     pub(crate) version: Option<LitInt>,
+    pub(crate) migrate: Option<Path>,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) all: Vec<Field>,
 }
@@ -36,6 +37,8 @@ pub(crate) struct Field {
     pub(crate) value_span: Span,
     pub(crate) codec: Option<Ident>,
     pub(crate) required: bool,
+    /// The names that it had before.
+    pub(crate) aliases: Vec<String>,
     pub(crate) docs: Vec<Attribute>,
 }
 
@@ -66,16 +69,18 @@ impl Fields {
         let attributes = wrong
             .keep(StateAttributes::read(&item.attrs))
             .unwrap_or_default();
+        let mut names: Vec<String> = named.named.iter().filter_map(own_name).collect();
         let all = named
             .named
             .iter()
-            .filter_map(|field| wrong.keep(Field::read(field, item)))
+            .filter_map(|field| wrong.keep(Field::read(field, item, &mut names)))
             .collect();
         wrong.finish()?;
         Ok(Self {
             name: name.clone(),
             visibility: item.vis.clone(),
             version: attributes.version,
+            migrate: attributes.migrate,
             docs: attributes.docs,
             all,
         })
@@ -83,7 +88,12 @@ impl Fields {
 }
 
 impl Field {
-    fn read(field: &syn::Field, state: &DeriveInput) -> Result<Self, Error> {
+    /// Reads a field; `names` are those that are taken.
+    fn read(
+        field: &syn::Field,
+        state: &DeriveInput,
+        names: &mut Vec<String>,
+    ) -> Result<Self, Error> {
         let Some(ident) = field.ident.clone() else {
             return Err(Error::new_spanned(field, "a field of a state needs a name"));
         };
@@ -97,6 +107,16 @@ impl Field {
             ));
         }
         let attributes = FieldAttributes::read(&field.attrs)?;
+        let mut aliases = Vec::new();
+        for alias in &attributes.aliases {
+            let old = alias.unraw().to_string();
+            if names.contains(&old) {
+                let why = format!("`{old}` is another field's name already, or this one's own");
+                return Err(Error::new_spanned(alias, why));
+            }
+            names.push(old.clone());
+            aliases.push(old);
+        }
         let value = without_self(field.ty.to_token_stream(), &state.ident);
         let (reducer, reducer_ends) = match attributes.reducer {
             Some(path) => {
@@ -121,9 +141,14 @@ impl Field {
             value_span: field.ty.span(),
             codec: attributes.codec,
             required: attributes.required,
+            aliases,
             docs: attributes.docs,
         })
     }
+}
+
+fn own_name(field: &syn::Field) -> Option<String> {
+    Some(field.ident.as_ref()?.unraw().to_string())
 }
 
 /// A `pub` field of a struct that is not public is as visible as the struct.

@@ -6,7 +6,7 @@ use super::held::{Held, Resting};
 use super::store::InnerStore;
 use crate::graph::Graph;
 use crate::ids::TaskPath;
-use crate::node::{Body, Call, Context, ErrorClass, NodeError, Payload, Returned};
+use crate::node::{Body, Call, Context, ErrorClass, NodeError, Payload, Pulse, Returned};
 use crate::run::execute::{Layers, layers};
 use crate::run::handle::Run;
 use crate::run::log::Log;
@@ -42,6 +42,8 @@ pub(crate) struct Host {
     pub(crate) port: Arc<RunPort>,
     /// That task, from the outermost graph in.
     pub(crate) path: TaskPath,
+    /// Its signs of life, if anybody looks: what lives inside of it is one.
+    pub(crate) pulse: Option<Arc<Pulse>>,
 }
 
 impl<S: State, I: State> Nested<S, I> {
@@ -81,6 +83,7 @@ impl<S: State, I: State> Inner<S, I> {
         let host = Arc::new(Host {
             port,
             path: cx.task(),
+            pulse: cx.pulse(),
         });
         let limit = cx.remaining_steps();
         let entered = self.entered(&host, limit, || (self.enter)(payload, &state));

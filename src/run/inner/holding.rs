@@ -17,6 +17,9 @@ impl<S: State> Run<S> {
     pub(super) fn taken_up(&mut self, host: &Host, stop: Cancel, limit: u64) {
         self.stop.cancel = Some(stop);
         self.limit = self.executed.saturating_add(limit);
+        if host.pulse.is_some() || self.shared.port.pulse.is_some() {
+            self.shared = Arc::new(self.shared.watched(host.pulse.clone()));
+        }
         let inners = Arc::clone(&host.port.inners);
         for asking in &mut self.questions.0 {
             let id = match &asking.inside {

@@ -173,6 +173,17 @@ impl Inners {
         self.known().answers.get(id).cloned()
     }
 
+    /// Forgets the graph that a task runs: it begins anew.
+    pub(crate) fn restart(&self, task: &TaskPath) {
+        if self.any.load(Ordering::SeqCst) {
+            let mut known = self.known();
+            known.logs.restart(task);
+            let stays = |path: &TaskPath| path != task && path.below(task).is_none();
+            known.left.retain(|path, _| stays(path));
+            known.answers.retain(|id, _| stays(id.task()));
+        }
+    }
+
     /// Forgets a superstep of the graph that a task runs, or of the outermost one: it is closed.
     #[inline]
     pub(crate) fn forget(&self, within: Option<&TaskPath>, step: Step) {

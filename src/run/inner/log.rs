@@ -181,6 +181,12 @@ impl InnerLogs {
         });
     }
 
+    /// Forgets the logs of the graph that a task runs, and of all inside.
+    pub(super) fn restart(&mut self, task: &TaskPath) {
+        self.0
+            .retain(|path, _| path != task && path.below(task).is_none());
+    }
+
     /// What the tasks inside of a subgraph wait for, on all levels, with their whole paths; none
     /// where it did not come to rest, or has no log.
     pub(crate) fn resting(&self, path: &TaskPath) -> Option<Vec<(TaskPath, &OpenTask)>> {

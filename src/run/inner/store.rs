@@ -15,7 +15,7 @@ use crate::ids::{Epoch, RunId, Seq, TaskPath, ThreadId};
 use crate::run::recall::Request;
 use crate::store::{
     CheckpointStore, Claim, Extent, Head, InnerRecord, Record, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Write,
+    ThreadArchive, Wish, Wished, Wishes, Write,
 };
 
 const HINT: &str = "Restore the store from a copy, or fork the thread from an older checkpoint";
@@ -76,6 +76,8 @@ impl CheckpointStore for InnerStore {
             next: log.map_or(Seq::new(1), |log| log.next()),
             // Takeovers are counted where the thread is claimed.
             given_back: true,
+            // What is wished of a run is wished of the outermost one.
+            wishes: Wishes::new(None).1,
         }))
     }
 
@@ -168,6 +170,14 @@ impl CheckpointStore for InnerStore {
     }
 
     async fn extent(&self, _: &ThreadId) -> Result<Option<Extent>, StoreError> {
+        Ok(None)
+    }
+
+    async fn wish(&self, _: &ThreadId, _: Wish) -> Result<Wished, StoreError> {
+        Ok(Wished::Unknown)
+    }
+
+    async fn wished(&self, _: &ThreadId) -> Result<Option<Wish>, StoreError> {
         Ok(None)
     }
 

@@ -12,6 +12,7 @@ mod pen;
 mod restore;
 mod samples;
 mod upkeep;
+mod wishes;
 
 use std::fmt;
 use std::future::Future;
@@ -97,6 +98,13 @@ const CHECKS: &[(&str, Check)] = checks![
     branches::a_prune_keeps_what_the_head_of_each_branch_needs,
     branches::a_prune_keeps_the_position_that_an_empty_branch_stands_on,
     branches::a_log_with_branches_is_copied_and_restored,
+    wishes::a_wish_is_kept_and_told_to_the_holder,
+    wishes::a_wish_for_nobody_is_not_kept,
+    wishes::a_wish_is_gone_with_the_write_that_fulfils_it,
+    wishes::a_wish_never_outlives_its_run,
+    wishes::a_lesser_wish_changes_nothing,
+    wishes::upkeep_takes_a_wish_nowhere,
+    wishes::a_thread_that_nobody_holds_is_cancelled_at_once,
     restore::an_extent_says_what_a_thread_has,
     restore::an_extent_says_what_a_prune_has_left,
     restore::threads_are_listed_by_name,
@@ -188,6 +196,8 @@ pub async fn check_reopened<S: CheckpointStore>(
     report.note("upkeep_outlives_a_reopen", verdict);
     let verdict = restore::a_restored_thread_outlives_a_reopen(make().await, &reopen).await;
     report.note("a_restored_thread_outlives_a_reopen", verdict);
+    let verdict = wishes::a_wish_outlives_a_reopen(make().await, &reopen).await;
+    report.note("a_wish_outlives_a_reopen", verdict);
     report
 }
 

@@ -76,6 +76,7 @@ impl<'a, S: CheckpointStore + ?Sized> Pen<'a, S> {
             }
         }
         Write {
+            fulfils: None,
             thread: self.thread.clone(),
             epoch: self.epoch,
             branch: head.branch,

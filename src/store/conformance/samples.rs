@@ -2,11 +2,11 @@
 
 use super::super::contract::Head;
 use super::super::record::{
-    AnswerRecord, BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, CompensationRecord,
-    FailedTask, FieldRecord, InnerRecord, InputRecord, OutcomeRecord, OutcomeRef, QuestionRecord,
-    Record, SchemaRecord, SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord,
-    StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask,
-    StoredValue, TimerRecord,
+    AnswerRecord, BaseField, BaseRecord, BaseValue, BegunRecord, BranchRecord, CommitRecord,
+    CompensationRecord, DiscardedRecord, FailedTask, FieldRecord, InnerRecord, InputRecord,
+    JoinRecord, NodeRecord, OutcomeRecord, OutcomeRef, QuestionRecord, Record, SchemaRecord,
+    SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
+    StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 use crate::ids::{Branch, Epoch, NodeName, Seq, Step, TaskPath};
 
@@ -63,6 +63,15 @@ pub fn one_of_each() -> Vec<Record> {
             parent: 0,
             at: 5,
         }),
+        Record::Begun(BegunRecord {
+            task: "3:pay[0]".into(),
+            at_ms: 1_700_000_000_015,
+        }),
+        Record::Discarded(DiscardedRecord {
+            step: 3,
+            outcomes: vec![4],
+            at_ms: 1_700_000_000_016,
+        }),
     ]
 }
 
@@ -110,6 +119,18 @@ pub(super) fn schema() -> SchemaRecord {
             reducer_version: 1,
             required: true,
         }],
+        nodes: vec![NodeRecord {
+            name: "study".into(),
+            kind: "function".into(),
+            exits: vec!["Done".into(), "More".into()],
+            payload: Some("str".into()),
+            answer: None,
+        }],
+        joins: vec![JoinRecord {
+            name: "write".into(),
+            members: vec!["study".into()],
+            rule: "all".into(),
+        }],
     }
 }
 
@@ -155,6 +176,7 @@ pub(super) fn outcome(node: &str, index: u32) -> OutcomeRecord {
                 error: None,
             },
         ],
+        caught: Some(error()),
     }
 }
 
@@ -167,6 +189,7 @@ fn commit() -> CommitRecord {
             OutcomeRef::Inline(OutcomeRecord {
                 exit: None,
                 tolerated: true,
+                caught: None,
                 ..outcome("plan", 0)
             }),
         ],

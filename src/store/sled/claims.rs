@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::contract::{StoreError, Take};
 use super::super::frame::ThreadKey;
+use super::super::wish::{Wish, WishSender};
 use crate::ids::{Epoch, ThreadId};
 
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ struct Held {
     stored: bool,
     /// Whether what was last written says that the thread is running.
     running: bool,
+    /// The way to the holder.
+    wishes: Option<WishSender>,
 }
 
 impl Held {
@@ -51,6 +54,7 @@ impl Claims {
             held: false,
             stored: false,
             running: false,
+            wishes: None,
         });
         if held.held && how == Take::IfFree {
             return Err(StoreError::Busy {
@@ -62,6 +66,7 @@ impl Claims {
             held: true,
             stored: false,
             running: held.running,
+            wishes: None,
         };
         Ok((held.epoch, listed))
     }
@@ -74,6 +79,7 @@ impl Claims {
             && held.epoch == epoch
         {
             held.held = false;
+            held.wishes = None;
             if held.is_spent() {
                 claims.remove(&key);
             }
@@ -108,6 +114,31 @@ impl Claims {
                 thread: thread.clone(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// Whether a call holds a thread.
+    pub(super) fn is_held(&self, thread: ThreadKey) -> bool {
+        self.lock().get(&thread).is_some_and(|held| held.held)
+    }
+
+    /// Says how to tell a holder of wishes.
+    pub(super) fn hear(&self, thread: ThreadKey, epoch: Epoch, wishes: WishSender) {
+        if let Some(held) = self.lock().get_mut(&thread)
+            && held.epoch == epoch
+        {
+            held.wishes = Some(wishes);
+        }
+    }
+
+    /// Tells whoever holds a thread now.
+    pub(super) fn tell(&self, thread: ThreadKey, wish: Wish) {
+        if let Some(Held {
+            wishes: Some(wishes),
+            ..
+        }) = self.lock().get(&thread)
+        {
+            wishes.tell(wish);
         }
     }
 

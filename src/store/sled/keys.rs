@@ -19,6 +19,7 @@ const START: u8 = 2;
 const RECORD: u8 = 3;
 const SEGMENT: u8 = 4;
 const RUN: u8 = 5;
+const WISH: u8 = 6;
 
 /// Bytes of the thread and the class.
 const PREFIX: usize = 17;
@@ -33,6 +34,7 @@ pub(super) enum Class {
     Name,
     Record(Seq),
     Segment([u8; 16]),
+    Wish,
     Other,
 }
 
@@ -59,6 +61,10 @@ impl Slot {
 
     pub(super) fn run(thread: ThreadKey, run: &RunId) -> Self {
         Self::new(thread, RUN, &short_hash(run.as_str().as_bytes()))
+    }
+
+    pub(super) fn wish(thread: ThreadKey) -> Self {
+        Self::new(thread, WISH, &[])
     }
 
     /// What the keys of all segments of a thread begin with.
@@ -111,6 +117,7 @@ impl Slot {
         let rest = &slot[PREFIX..];
         let class = match (slot[PREFIX - 1], rest.len()) {
             (NAME, 0) => Class::Name,
+            (WISH, 0) => Class::Wish,
             (HEAD | START, 0) | (RUN, 16) => Class::Other,
             (RECORD, 8) => Class::Record(Seq::new(u64::from_be_bytes(rest.try_into().ok()?))),
             (SEGMENT, 16) => Class::Segment(rest.try_into().ok()?),

@@ -40,6 +40,7 @@ use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
 use super::rows::{HeadRow, NameRow, NamedRun};
+use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 
 /// How long a close waits for sled to end; after that its threads are left to themselves.
@@ -220,8 +221,12 @@ impl CheckpointStore for SledStore {
         self.read(|view| {
             let row = view.standing(thread)?;
             let stored = row.as_ref().map(|row| row.epoch).unwrap_or_default();
+            // None is stored while this reads; one that is stored later is told.
+            let (sender, wishes) = Wishes::new(view.wish(thread)?);
             let (epoch, given_back) = shared.claims.take(thread, stored, how)?;
+            shared.claims.hear(ThreadKey::of(thread), epoch, sender);
             Ok(Claim {
+                wishes,
                 epoch,
                 given_back,
                 next: row.as_ref().map_or(Seq::new(1), |row| row.next),
@@ -283,6 +288,22 @@ impl CheckpointStore for SledStore {
         self.read(|view| view.names())
     }
 
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        wish.check(thread)?;
+        let open = self.open_store()?;
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Wish(thread.clone(), wish, reply);
+        open.jobs.send(job).map_err(|_| StoreError::Closed)?;
+        match answer.await {
+            Ok(told) => told,
+            Err(_) => Err(open.shared.usable().err().unwrap_or(StoreError::Closed)),
+        }
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.read(|view| view.wish(thread))
+    }
+
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         archive.check()?;
         let rows = restore::encode(&archive)?;
@@ -319,6 +340,7 @@ impl CheckpointStore for SledStore {
 /// Turns a write into rows, on the caller's time: the writer's is everybody's.
 fn encode(write: Write) -> Result<Append, StoreError> {
     let asks = Asks::of(&write);
+    let heeds = Heeds::of(&write);
     let refused = |_: FrameError| StoreError::Refused {
         thread: asks.thread.clone(),
         reason: "a record or a segment in it is larger than the format allows",
@@ -370,5 +392,6 @@ fn encode(write: Write) -> Result<Append, StoreError> {
         name,
         segments,
         asks,
+        heeds,
     })
 }

@@ -16,6 +16,7 @@ use super::super::frame::{
 use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
+use super::super::wish::Wish;
 use super::keys::{Class, ROW_BYTES, Slot, end_of, thread_of};
 use super::refusal::refusal;
 use crate::ids::{RunId, Seq, ThreadId};
@@ -139,6 +140,12 @@ impl View<'_> {
             }),
             row => Ok(row.map(|named| named.row)),
         }
+    }
+
+    pub(super) fn wish(self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        let key = ThreadKey::of(thread);
+        let place = || format!("the wish of thread {thread}");
+        self.row::<Wish>(key, &Slot::wish(key), FrameKind::Wish, &place)
     }
 
     /// What a thread has, without its records.

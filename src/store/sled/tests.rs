@@ -73,6 +73,7 @@ fn write(thread: &ThreadId, epoch: Epoch, first: u64) -> Write {
     let record = one_of_each().swap_remove(1);
     assert!(matches!(record, Record::Input(_)));
     Write {
+        fulfils: None,
         thread: thread.clone(),
         epoch,
         branch: Branch::new(0),

@@ -79,6 +79,10 @@ fn copy(view: View<'_>, from: &ThreadId, to: &ThreadId) -> Result<Option<Batch>,
     let mut expected = start.seqs(Seq::new(0), row.next);
     let mut batch = Batch::default();
     for (slot, class) in view.slots(old.as_bytes(), from)? {
+        // It was for the run of the other one.
+        if class == Class::Wish {
+            continue;
+        }
         if let Class::Record(seq) = class
             && expected.next() != Some(seq)
         {

@@ -14,15 +14,18 @@ use tokio::sync::oneshot;
 
 use super::super::contract::{StoreError, Take};
 use super::super::frame::ThreadKey;
+use super::super::frame::{FrameHeader, encode_row};
 use super::super::guard::{Asks, Standing};
+use super::super::kind::FrameKind;
+use super::super::wish::{self, Heeds, Wish, Wished};
 use super::claims::Claims;
 use super::disk::Disk;
 use super::keys::Slot;
 use super::marker;
-use super::read::View;
+use super::read::{THREAD_HINT, View};
 use super::refusal::guarded;
 use super::upkeep::{self, Upkeep};
-use crate::ids::Seq;
+use crate::ids::{RunId, Seq, ThreadId};
 
 /// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
 /// more: a large batch makes everyone in it wait.
@@ -114,6 +117,7 @@ pub(super) type Reply = oneshot::Sender<Result<(), StoreError>>;
 pub(super) enum Job {
     Append(Append, Reply),
     Upkeep(Upkeep, Reply),
+    Wish(ThreadId, Wish, oneshot::Sender<Result<Wished, StoreError>>),
     /// Nothing: an answer says that all before it is durable.
     Wait(Reply),
 }
@@ -134,6 +138,7 @@ pub(super) struct Append {
     pub(super) name: Vec<Row>,
     /// Segments, each written only if it is not there.
     pub(super) segments: Vec<(Slot, Vec<Row>)>,
+    pub(super) heeds: Heeds,
 }
 
 impl Append {
@@ -156,6 +161,10 @@ pub(super) fn work(shared: &Shared, disk: &mut dyn Disk, jobs: &Receiver<Job>) {
             Job::Upkeep(what, reply) => {
                 let done = guarded(&shared.path, || upkeep(shared, disk, &what));
                 // Whoever asked may have gone.
+                let _ = reply.send(done);
+            }
+            Job::Wish(thread, wish, reply) => {
+                let done = guarded(&shared.path, || keep(shared, disk, &thread, wish));
                 let _ = reply.send(done);
             }
             Job::Wait(reply) => {
@@ -270,6 +279,11 @@ impl Seen {
         for (key, row) in rows {
             batch.insert(key, row);
         }
+        // A damaged one is gone with the next that is made, or with its thread.
+        let wish = view.wish(&append.asks.thread).ok().flatten();
+        if wish.is_some_and(|wish| append.heeds.ends(&wish)) {
+            batch.remove(Slot::wish(append.key).row(0));
+        }
         let standing = Standing {
             epoch: append.asks.epoch,
             head: append.head,
@@ -278,6 +292,44 @@ impl Seen {
         self.standings.insert(append.key, standing);
         Ok(())
     }
+}
+
+/// Keeps a wish, if somebody is there to heed it, and tells the holder once it is durable.
+fn keep(
+    shared: &Shared,
+    disk: &mut dyn Disk,
+    thread: &ThreadId,
+    wish: Wish,
+) -> Result<Wished, StoreError> {
+    shared.usable()?;
+    let view = shared.view();
+    let key = ThreadKey::of(thread);
+    let row = view.head_row(thread)?;
+    let pending = view.wish(thread)?;
+    let standing = wish::Standing {
+        head: row.as_ref().map(|row| &row.head),
+        held: shared.claims.is_held(key),
+        pending: pending.as_ref(),
+    };
+    let end_of = |run: &str| {
+        let run = view.run(thread, &RunId::new(run).ok()?);
+        run.ok().flatten().map(|row| row.status)
+    };
+    let (told, is_new) = standing.hears(&wish, end_of);
+    if is_new {
+        let place = || format!("the wish of thread {thread}");
+        let frame = encode_row(key, FrameHeader::row(FrameKind::Wish), &wish)
+            .map_err(|error| error.at(place(), THREAD_HINT))?;
+        let mut batch = Batch::default();
+        for (key, row) in Slot::wish(key).cut(&frame) {
+            batch.insert(key, row);
+        }
+        shared
+            .commit(disk, batch)
+            .map_err(|error| shared.fail(&error))?;
+        shared.claims.tell(key, wish);
+    }
+    Ok(told)
 }
 
 /// Does one piece of upkeep, with its threads held meanwhile.

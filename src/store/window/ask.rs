@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::super::archive::Extent;
 use super::super::contract::{CheckpointStore, Head, RunRow, StoreError};
 use super::super::frame::{FrameError, ThreadKey, encode_record, encode_segment};
+use super::super::wish::{Asked, Wish};
 use crate::ids::{RunId, Seq, ThreadId};
 
 /// How many bytes of frames an answer has, unless a single one has more.
@@ -35,6 +36,9 @@ pub(super) enum Ask {
     Threads(Option<ThreadId>, u64),
     Extent(ThreadId),
     Names,
+    Wished(ThreadId),
+    /// The one that is no read.
+    Stop(ThreadId, Wish),
 }
 
 /// An answer.
@@ -50,6 +54,8 @@ pub(super) enum Told {
     Threads(Vec<(ThreadId, Head)>),
     Extent(Option<Extent>),
     Names(Vec<Result<ThreadId, Fault>>),
+    Wished(Option<Wish>),
+    Asked(Option<Asked>),
     Refused(Fault),
 }
 
@@ -88,14 +94,14 @@ pub(super) enum Fault {
 impl Ask {
     /// Asks the store. What is told is durable.
     pub(super) async fn of(self, store: &dyn CheckpointStore) -> Told {
-        let mut told = self.read(store).await;
+        let mut told = self.put(store).await;
         if let Err(error) = store.durable().await {
             told = Err(error);
         }
         told.unwrap_or_else(|error| Told::Refused(error.into()))
     }
 
-    async fn read(self, store: &dyn CheckpointStore) -> Result<Told, StoreError> {
+    async fn put(self, store: &dyn CheckpointStore) -> Result<Told, StoreError> {
         Ok(match self {
             Ask::Head(thread) => Told::Head(store.head(&thread).await?),
             Ask::Records(thread, from, limit) => {
@@ -136,6 +142,8 @@ impl Ask {
                 let names = store.thread_names().await?.into_iter();
                 Told::Names(names.map(|name| name.map_err(Fault::from)).collect())
             }
+            Ask::Wished(thread) => Told::Wished(store.wished(&thread).await?),
+            Ask::Stop(thread, wish) => Told::Asked(store.ask_to_stop(&thread, wish).await?),
         })
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! One process holds a store. With a [`Window`] it answers the reads of others, over a Unix socket
 //! in the store's folder; a [`Peer`] is the other end, a store that can be read and not written. So
-//! whatever looks at a store works while a run writes it.
+//! whatever looks at a store works while a run writes it. One thing more can be asked for: that a run
+//! stops.
 //!
 //! In come requests of the same user on the same machine, out go records in their stored frames.
-//! Nothing here writes to the store, and nothing that a client does holds the run up: all of it
-//! happens on a thread of its own, a bounded number of clients at a time.
+//! Nothing here writes to the store but that wish, and nothing else that a client does holds a run up:
+//! all of it happens on a thread of its own, a bounded number of clients at a time.
 //!
 //! # What is said
 //!

@@ -17,6 +17,7 @@ use super::super::contract::{
     CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write,
 };
 use super::super::frame::{FrameError, ThreadKey, decode_record, decode_segment};
+use super::super::wish::{Asked, Wish, Wished};
 use super::ask::{Ask, MOST_SEGMENTS, Told};
 use super::place::Place;
 use super::serve::{own_user, runtime};
@@ -32,10 +33,10 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// What to do about an answer that cannot be trusted.
 const AGAIN: &str = "It was damaged on its way from the process that has the store open: ask again";
 
-/// A store that another process has open, for reading.
+/// A store that another process has open, for reading and for asking its runs to stop.
 ///
-/// It is read through that process's [`Window`](super::Window); every write is refused as
-/// [`StoreError::Locked`]. Where that process has gone and another one has opened the store with a
+/// It is read through that process's [`Window`](super::Window), and asks its runs to stop; every write
+/// is refused as [`StoreError::Locked`]. Where that process has gone and another one has opened the store with a
 /// window, the reads go there. Works on every runtime, and on none.
 pub struct Peer {
     line: Line,
@@ -206,7 +207,7 @@ impl Line {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                     return Err(self.lost(error));
                 }
-                // A read can be asked twice: of who holds the store now.
+                // What is asked can be asked twice: of who holds the store now.
                 Err(_) => {}
             }
         }
@@ -360,6 +361,29 @@ impl CheckpointStore for Peer {
         };
         let names = names.into_iter();
         Ok(names.map(|name| name.map_err(StoreError::from)).collect())
+    }
+
+    async fn wish(&self, _: &ThreadId, _: Wish) -> Result<Wished, StoreError> {
+        Err(self.locked())
+    }
+
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        match self.ask(Ask::Wished(thread.clone())).await? {
+            Told::Wished(wish) => Ok(wish),
+            _ => Err(self.confused()),
+        }
+    }
+
+    async fn ask_to_stop(
+        &self,
+        thread: &ThreadId,
+        wish: Wish,
+    ) -> Result<Option<Asked>, StoreError> {
+        // The wish names its run, so it may be made twice.
+        match self.ask(Ask::Stop(thread.clone(), wish)).await? {
+            Told::Asked(asked) => Ok(asked),
+            _ => Err(self.confused()),
+        }
     }
 
     async fn restore(&self, _: ThreadArchive) -> Result<(), StoreError> {

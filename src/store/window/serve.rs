@@ -28,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Lets other processes look at a store that this one has open, until it is dropped.
 ///
 /// Any store will do; the folder is the one that others are told of, which for a store on disk is
-/// its own. Only the same user can look (and the system's own), and nobody can change anything.
+/// its own. Only the same user can look (and the system's own), and nobody can change anything but that
+/// a run stops.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::super::frame::MAX_BODY_BYTES;
 
 /// The version of what is said.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 /// The most bytes that a question may have.
 pub(super) const MOST_ASKED: usize = 64 << 10;

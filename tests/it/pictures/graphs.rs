@@ -62,6 +62,8 @@ pub(crate) fn node(name: &str, kind: NodeKind) -> NodeView {
         kind,
         exits: Vec::new(),
         payload: None,
+        payload_shape: None,
+        cache: None,
         asks: None,
         policy: Policy::default(),
         reads: None,
@@ -78,6 +80,7 @@ pub(crate) fn edge(from: Point, to: Point, label: &'static str) -> EdgeView {
         conditional: !label.is_empty(),
         payload: None,
         when_empty: false,
+        on_error: false,
     }
 }
 
@@ -86,6 +89,7 @@ pub(crate) fn view(name: &str, nodes: Vec<NodeView>, edges: Vec<EdgeView>) -> Gr
         name: name.to_owned(),
         state: "State",
         doc: "",
+        versions: vec![1],
         nodes,
         joins: Vec::new(),
         edges,

@@ -259,6 +259,7 @@ pub(super) fn wild(view: &GraphView, seed: u64) -> Vec<Event> {
                 attempts: 2,
                 tries: Vec::new(),
                 error,
+                exit: None,
             },
             tolerated => EventKind::TaskFinished {
                 task,

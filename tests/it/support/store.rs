@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Write,
+    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
+    Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -124,6 +125,12 @@ impl CheckpointStore for Probe {
     }
     async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
         self.pass(self.inner.extent(thread)).await
+    }
+    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
+        self.pass(self.inner.wish(thread, wish)).await
+    }
+    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
+        self.pass(self.inner.wished(thread)).await
     }
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         self.pass(self.inner.restore(archive)).await
