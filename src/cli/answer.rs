@@ -136,7 +136,7 @@ fn asks(known: &dyn Known, id: &QuestionId) -> Option<Shape> {
         let node = view?.nodes.iter().find(|known| known.name == level.node)?;
         (view, asks) = (node.inner.as_deref(), node.asks.as_ref());
     }
-    asks.map(|asks| asks.answer_is.clone())
+    Some(asks?.answer_is.clone())
 }
 
 /// Answers questions, and goes on with the thread.

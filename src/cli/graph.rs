@@ -256,7 +256,7 @@ fn policy_json(policy: &Policy) -> Value {
         "idle_timeout_ms": policy.idle_timeout.map(millis),
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
-        "effect": policy.effect.map(|effect| effect.name()),
         "step_limit": policy.step_limit,
+        "effect": policy.effect.map(|effect| effect.name()),
     })
 }

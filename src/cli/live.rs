@@ -148,9 +148,9 @@ impl LiveView {
             }
             EventKind::TaskFailed { task, exit, .. } => {
                 self.end(task);
-                self.done += usize::from(exit.is_some() && !is_inside);
-                // Inside, it is a failure of the task around it, too.
-                self.failures += u64::from(!is_inside);
+                self.done += usize::from(!is_inside && exit.is_some());
+                // Inside, one that is not handled is a failure of the task around it, too.
+                self.failures += u64::from(!is_inside || exit.is_some());
             }
             // These begin or close what the others tell of.
             _ => {}

@@ -37,7 +37,15 @@ impl Inside {
     pub(super) fn close(&mut self, view: &GraphView, event: &Event, overlay: &mut Overlay) {
         let closed: Vec<TaskPath> = match (&event.kind, &event.within) {
             _ if self.0.is_empty() => return,
-            (EventKind::TaskFinished { task, .. }, _) => self.below(task).cloned().collect(),
+            (
+                EventKind::TaskFinished { task, .. }
+                | EventKind::TaskFailed {
+                    task,
+                    exit: Some(_),
+                    ..
+                },
+                _,
+            ) => self.below(task).cloned().collect(),
             (EventKind::Started { .. } | EventKind::Committed { .. }, Some(outer)) => {
                 let below = self.below(outer).filter(|path| *path != outer);
                 below.cloned().collect()

@@ -179,6 +179,7 @@ impl Overlay {
             all.visits += one.visits;
             all.retries += one.retries;
             all.tolerated += one.tolerated;
+            all.handled += one.handled;
             all.failures += one.failures;
             all.open += one.open;
             all.failed |= one.failed;

@@ -207,8 +207,18 @@ fn add_inside(
             (task, tries, end)
         }
         EventKind::TaskFailed {
-            task, tries, error, ..
-        } => (task, tries, End::Failed(error.clone())),
+            task,
+            tries,
+            error,
+            exit,
+            ..
+        } => {
+            let end = match exit {
+                Some(_) => End::Handled(error.clone()),
+                None => End::Failed(error.clone()),
+            };
+            (task, tries, end)
+        }
         _ => return,
     };
     let place = put(open, level.from, task, tries, end);
