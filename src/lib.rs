@@ -130,7 +130,7 @@ pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
     AskView, BuildError, Builder, EdgeView, End, FieldView, Fields, Graph, GraphView, IntoHandler,
     IntoTarget, JoinRef, JoinView, Joining, Members, NodeKind, NodeRef, NodeView, OneWay, Place,
-    Point, Problem, Target, Wiring, WorkerRef,
+    Point, Problem, Settled, Target, Wiring, WorkerRef,
 };
 pub use ids::{
     Branch, Epoch, IdError, MAX_ID_BYTES, NodeName, QuestionId, RunId, Seq, Step, TaskLevel,
@@ -139,7 +139,8 @@ pub use ids::{
 pub use milepost_derive::{Exits, State};
 pub use node::{
     AfterCrash, Ask, Context, Effect, ErrorClass, Exits, Failure, IntoOutput, MayHaveRun,
-    NoQuestion, Node, NodeError, Output, Policy, Question, Retry, RunContext,
+    NoQuestion, Node, NodeError, Output, Policy, Question, Retry, RunContext, Unfinished,
+    WhyUnfinished,
 };
 pub use policy::{CacheKey, Call, Layer, MemoryCache, Next, NodeCache};
 pub use run::{

@@ -35,9 +35,22 @@ impl Telling {
             for line in self.lines.of(event) {
                 shell.out.say(line);
             }
-            if let (EventKind::Ended { status, step, .. }, None) = (&event.kind, &event.within) {
+            if let (
+                EventKind::Ended {
+                    status,
+                    step,
+                    error,
+                    ..
+                },
+                None,
+            ) = (&event.kind, &event.within)
+            {
                 self.rest(shell);
-                shell.out.say(format!("{step:>4}  {status}"));
+                // Why a run failed is told with its tasks.
+                let reason = error.as_ref().filter(|error| error.class == "cancelled");
+                let reason = reason.map(|error| format!(": {}", one_line(&error.message)));
+                let reason = reason.unwrap_or_default();
+                shell.out.say(format!("{step:>4}  {status}{reason}"));
             }
         }
     }

@@ -252,6 +252,7 @@ impl<S: State> Builder<S> {
             policy: Policy::default(),
             tolerate: None,
             cache: None,
+            settle: None,
             catches: Vec::new(),
             out: None,
             empty: None,

@@ -8,6 +8,7 @@ use super::builder::Builder;
 use super::cached::Cached;
 use super::catch::Catch;
 use super::join::Join;
+use super::settle::Settle;
 use super::target::Dest;
 use super::view::{GraphView, NodeKind};
 use crate::ids::{NodeName, TaskLevel};
@@ -118,6 +119,8 @@ pub(crate) struct Entry<S: State> {
     pub(crate) tolerate: Option<Tolerate<S>>,
     /// How its outcomes are kept.
     pub(crate) cache: Option<Cached<S>>,
+    /// What is left of a task that never finishes.
+    pub(crate) settle: Option<Settle<S>>,
     /// Its error exits, in the order in which they are asked.
     pub(crate) catches: Vec<Catch>,
     pub(crate) out: Option<Out<S>>,

@@ -12,6 +12,7 @@ mod declared;
 mod error;
 mod join;
 mod reach;
+mod settle;
 mod target;
 mod view;
 
@@ -25,6 +26,8 @@ pub(crate) use compiled::{Compiled, Entry, Inside, Out};
 pub use declared::Fields;
 pub use error::{BuildError, Problem};
 pub use join::{JoinRef, Joining, Members};
+pub(crate) use settle::Leftover;
+pub use settle::Settled;
 pub(crate) use target::Dest;
 pub use target::{End, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
 pub use view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeKind, NodeView, Point};

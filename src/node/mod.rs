@@ -15,6 +15,7 @@ mod output;
 mod policy;
 mod pulse;
 mod run_context;
+mod settle;
 
 pub use ask::{Ask, NoQuestion, Question};
 pub(crate) use ask::{AskCodec, Asked};
@@ -31,3 +32,4 @@ pub use output::{IntoOutput, Output};
 pub use policy::{Policy, Retry};
 pub(crate) use pulse::Pulse;
 pub use run_context::RunContext;
+pub use settle::{Unfinished, WhyUnfinished};

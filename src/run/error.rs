@@ -91,6 +91,16 @@ pub enum RunError {
         /// What the node says it writes.
         declared: Box<[&'static str]>,
     },
+    /// The rule that settles a task that never finished failed or panicked. The input is refused, and
+    /// nothing is changed.
+    Settle {
+        /// The thread.
+        thread: ThreadId,
+        /// The task.
+        task: TaskPath,
+        /// Why.
+        error: NodeError,
+    },
     /// A value cannot be stored. Nothing of the superstep is committed.
     Encode {
         /// The thread.
@@ -366,6 +376,7 @@ impl RunError {
             RunError::Reduce { .. } => "refused",
             RunError::UnsatisfiedJoin { .. } => "unsatisfied_join",
             RunError::UndeclaredWrite { .. } => "undeclared_write",
+            RunError::Settle { .. } => "settle",
             RunError::Encode { .. } => "serialization",
             RunError::Store(_) => "store",
             RunError::Unfinished { .. } => "unfinished",
@@ -494,6 +505,16 @@ impl fmt::Display for RunError {
                     [] => "nothing".to_owned(),
                     fields => fields.join(", "),
                 }
+            ),
+            RunError::Settle {
+                thread,
+                task,
+                error,
+            } => write!(
+                f,
+                "the rule of node \"{}\" for tasks that never finish could not settle task {task} (thread {thread}), so the input was refused and nothing is changed: {}",
+                task.task().node,
+                error.full()
             ),
             RunError::Encode {
                 thread,

@@ -10,7 +10,7 @@ use crate::graph::Compiled;
 use crate::ids::{NodeName, Seq, Step, TaskPath, ThreadId};
 use crate::policy::now_ms;
 use crate::state::State;
-use crate::store::{InputRecord, Record, StoredJoin};
+use crate::store::{InputRecord, Record, StoredJoin, TimerRecord};
 
 /// What the timer of a join is called.
 const TIMEOUT: &str = "timeout";
@@ -89,6 +89,25 @@ pub(super) fn stored<S: State>(
         }
     }
     (joins, timers)
+}
+
+/// The timers of joins that began to wait in a superstep, with the places of those joins.
+pub(super) fn timers<S: State>(
+    graph: &Compiled<S>,
+    step: u64,
+    joins: &[OpenJoin],
+) -> Vec<(usize, TimerRecord)> {
+    let fresh = joins
+        .iter()
+        .enumerate()
+        .filter(|(_, open)| open.entry == step && open.late.is_none());
+    let timer = |(place, open): (usize, &OpenJoin)| {
+        let name = graph.joins[open.join as usize].name.clone();
+        let task = TaskPath::new(Step::new(step), name, 0);
+        let timer = recall::timer_record(task.to_string(), TIMEOUT, open.due_ms?);
+        Some((place, timer))
+    };
+    fresh.filter_map(timer).collect()
 }
 
 impl<S: State> Run<S> {

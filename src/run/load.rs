@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::RunError;
 use super::ask::{Asked, Questions};
 use super::base::Segments;
+use super::begun;
 use super::lift::Lift;
 use super::replay::Reader;
 use super::retry::forget;
@@ -42,6 +43,8 @@ pub(crate) struct Loaded<S: State> {
     pub(crate) questions: Questions,
     /// The steps and timers of the open superstep.
     pub(crate) memory: Memory,
+    /// The record with which the last call ended inside of it.
+    pub(crate) stopped: Option<Arc<Record>>,
     /// Why nothing can go on from here, though the state can be seen.
     pub(crate) barred: Option<RunError>,
     /// The records of the subgraphs of the open superstep, with their places.
@@ -146,6 +149,7 @@ pub(crate) async fn load<S: State>(
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
     let mut frontier: Option<Vec<StoredTask>> = None;
     let mut waits = None;
+    let mut stopped = None;
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
     let mut asked = Asked::default();
     let mut noted: Vec<Arc<Record>> = Vec::new();
@@ -203,6 +207,7 @@ pub(crate) async fn load<S: State>(
                     asked.push(seq.get(), record);
                 }
                 Record::Discarded(discarded) if *seq > at => {
+                    begun::doubted(&mut noted, &open, discarded);
                     forget(&mut open, &mut inner, discarded);
                     asked.push(seq.get(), record);
                 }
@@ -213,11 +218,17 @@ pub(crate) async fn load<S: State>(
                 Record::Outcome(_) => {
                     reader.outcomes.insert(seq.get(), Arc::clone(record));
                 }
-                Record::Started(started) if *seq > at && started.takeover > 0 => {
-                    takeovers = started.takeover;
+                Record::Started(started) if *seq > at => {
+                    stopped = None;
+                    if started.takeover > 0 {
+                        takeovers = started.takeover;
+                    }
                 }
                 // A call that could say that it ends has not died of the superstep.
-                Record::Stopped(_) if *seq > at => takeovers = 0,
+                Record::Stopped(_) if *seq > at => {
+                    takeovers = 0;
+                    stopped = Some(Arc::clone(record));
+                }
                 _ => {}
             }
         }
@@ -312,6 +323,7 @@ pub(crate) async fn load<S: State>(
         takeovers,
         questions,
         memory,
+        stopped,
         barred,
         inner,
     })

@@ -19,7 +19,7 @@ use crate::state::State;
 use crate::store::{
     BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
     InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
-    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Wish, WishKind, Write,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, TimerRecord, Wish, WishKind, Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -38,6 +38,8 @@ pub(crate) struct Log<S: State> {
     /// The branch that the next write begins, and the head that it is begun from.
     begins: Option<(BranchRecord, Seq)>,
     row: Option<(RunId, RunRow)>,
+    /// The timers that the next boundary writes before it.
+    timers: Vec<TimerRecord>,
     /// The wish that the next write heeds.
     pub(crate) fulfils: Option<Wish>,
 }
@@ -79,6 +81,7 @@ impl<S: State> Log<S> {
             fresh: true,
             begins: None,
             row: None,
+            timers: Vec::new(),
             fulfils: stale,
         })
     }
@@ -229,6 +232,10 @@ impl<S: State> Log<S> {
             records.push(Record::Schema(schema::schema(self.graph.tables())));
             seq = seq.next();
         }
+        for timer in self.timers.drain(..) {
+            records.push(Record::Timer(timer));
+            seq = seq.next();
+        }
         let mut base = self.head.as_ref().map_or(seq, |head| head.base);
         let mut segments = Vec::new();
         self.since_base += 1;
@@ -274,6 +281,13 @@ impl<S: State> Log<S> {
         self.begins = Some((branch, self.seq().unwrap_or_default()));
         self.head = Some(head);
         self.fresh = true;
+    }
+
+    /// Has the next boundary set timers in the same write. Returns the seq of the first.
+    pub(crate) fn set(&mut self, timers: Vec<TimerRecord>) -> Seq {
+        self.timers = timers;
+        let before = u64::from(self.begins.is_some()) + u64::from(self.fresh);
+        Seq::new(self.next.get() + before)
     }
 
     /// Writes a branch that was begun, and nothing else yet.

@@ -368,6 +368,8 @@ pub async fn history(
         match &*stored.record {
             Record::Outcome(_) => outcomes.push(stored),
             Record::Branch(_) => begun = seq,
+            // A patch writes its schema and its timers with it.
+            Record::Schema(_) | Record::Timer(_) if seq == begun.next() => begun = seq,
             Record::Input(input) => {
                 outcomes.retain(|other| other.branch != branch);
                 checkpoints.push(Checkpoint {
@@ -414,7 +416,7 @@ pub async fn history(
                     next: counted(commit.frontier.iter().map(|task| task.node.as_str())),
                     status: commit.status,
                     // A run would have said first that it takes the thread up.
-                    patched: seq == begun.next().next(),
+                    patched: seq == begun.next(),
                 });
                 outcomes.retain(|other| other.branch != branch);
             }

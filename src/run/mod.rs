@@ -34,6 +34,7 @@ mod report;
 mod retry;
 mod runner;
 mod schema;
+mod settle;
 mod short;
 mod stop;
 mod stream;

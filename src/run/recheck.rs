@@ -10,6 +10,7 @@ use super::load;
 use super::replay::Reader;
 use super::runner::not_found;
 use super::schema::is_older;
+use super::settle::by_task;
 use super::{RunError, Runner, join, record};
 use crate::engine::{
     Outcomes, Planned, Position, RouteFault, Routed, Task, Unreduced, Via, plan, reduce,
@@ -218,10 +219,9 @@ impl<S: State> Replay<'_, S> {
         };
         let step = input.step;
         self.report.checkpoints += 1;
-        let closed = self.closed(input, seq)?;
         let mut refused = None;
-        if let Some(mut closed) = closed {
-            refused = reduce_states(&mut state, &mut closed).err();
+        for mut given_up in self.closed(input, seq)? {
+            refused = reduce_states(&mut state, &mut given_up).err().or(refused);
         }
         let mut update = [self.update(&input.update)?];
         refused = reduce_states(&mut state, &mut update).err().or(refused);
@@ -393,16 +393,15 @@ impl<S: State> Replay<'_, S> {
     }
 
     /// What an input gave up before it was merged.
-    fn closed(&self, input: &InputRecord, seq: Seq) -> Result<Option<Vec<S::Update>>, RunError> {
-        if input.closed.is_empty() && input.settled.is_empty() {
-            return Ok(None);
-        }
-        let mut updates = Vec::with_capacity(input.closed.len() + 1);
-        for closed in &input.closed {
-            updates.push(self.update(&self.reader.recorded(*closed, seq)?.changes)?);
-        }
-        updates.push(self.update(&input.settled)?);
-        Ok(Some(updates))
+    fn closed(&self, input: &InputRecord, seq: Seq) -> Result<[Vec<S::Update>; 2], RunError> {
+        let closed = input.closed.iter().map(|closed| {
+            let outcome = self.reader.recorded(*closed, seq)?;
+            self.update(&outcome.changes)
+        });
+        let closed: Result<Vec<_>, _> = closed.collect();
+        let settled = by_task(&input.settled).into_iter();
+        let settled: Result<Vec<_>, _> = settled.map(|task| self.update(task)).collect();
+        Ok([closed?, settled?])
     }
 
     fn update(&self, changes: &[crate::store::StoredChange]) -> Result<S::Update, RunError> {

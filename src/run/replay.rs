@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::base::in_pieces;
 use super::schema::OtherReducer;
+use super::settle::by_task;
 use super::{RunError, record};
 use crate::engine::{Ended, Outcome, Task, Via, reduce_states};
 use crate::graph::Compiled;
@@ -126,13 +127,17 @@ impl<'r, S: State, G> Reader<'r, S, G> {
         input: &InputRecord,
         seq: Seq,
     ) -> Result<(), RunError> {
-        if !input.closed.is_empty() || !input.settled.is_empty() {
-            let mut updates = Vec::with_capacity(input.closed.len() + 1);
+        if !input.closed.is_empty() {
+            let mut updates = Vec::with_capacity(input.closed.len());
             for closed in &input.closed {
                 updates.push(self.replayed(&self.recorded(*closed, seq)?.changes)?);
             }
-            updates.push(self.replayed(&input.settled)?);
             self.merge(state, &mut updates, seq)?;
+        }
+        if !input.settled.is_empty() {
+            let settled = by_task(&input.settled).into_iter();
+            let settled: Result<Vec<_>, _> = settled.map(|task| self.replayed(task)).collect();
+            self.merge(state, &mut settled?, seq)?;
         }
         self.merge(state, &mut [self.replayed(&input.update)?], seq)?;
         self.values(state, &input.values)

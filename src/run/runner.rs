@@ -14,6 +14,7 @@ use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
+use super::settle::{LeftOpen, Settled};
 use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
 use super::wish::Ear;
@@ -365,10 +366,13 @@ impl<S: State> Runner<S> {
         let (mut step, mut state) = (0, Arc::new(begins));
         let mut closed: Vec<(usize, u64)> = Vec::new();
         let mut given_up = Vec::new();
+        let mut settled = Settled::none();
         if let Some(Loaded {
             position,
             recorded_seqs,
             questions,
+            memory,
+            stopped,
             ..
         }) = loaded
         {
@@ -394,6 +398,19 @@ impl<S: State> Runner<S> {
                     step,
                 });
             }
+            let left = LeftOpen {
+                graph: tables,
+                thread,
+                step: step + 1,
+                before: &*state,
+                tasks: &position.frontier,
+                finished: &position.recorded,
+                status,
+                questions: &questions,
+                memory: &memory,
+                stopped: stopped.as_deref(),
+            };
+            settled = left.settle()?;
             let mut recorded: Vec<_> = position.recorded.into_iter().zip(recorded_seqs).collect();
             recorded.sort_by_key(|((place, _), _)| *place);
             for ((place, outcome), seq) in recorded {
@@ -419,13 +436,20 @@ impl<S: State> Runner<S> {
             Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
             changes => changes.unwrap_or_default(),
         };
-        let mut by_value = record::by_value::<S>(given_up.iter().chain(std::iter::once(&input)));
+        let changes = settled.changes::<S>(check);
+        let changes =
+            changes.map_err(|(task, fault)| encode(&format!("the rule for task {task}"))(fault))?;
+        let input_alone = std::iter::once(&input);
+        let kept_anyway = record::by_value::<S>(settled.updates().chain(input_alone.clone()));
+        let updates = given_up.iter().chain(settled.updates()).chain(input_alone);
+        let mut by_value = record::by_value::<S>(updates);
         // What was given up because it cannot be merged must not keep the thread from starting
         // anew: then none of it is kept.
         if !given_up.is_empty() && reduce_states(&mut state, &mut given_up).is_err() {
-            by_value = record::by_value::<S>(std::iter::once(&input));
+            by_value = kept_anyway;
             closed.clear();
         }
+        settled.merge(&mut state, thread, step + 1)?;
         reduce_states(&mut state, &mut [input]).map_err(reduce)?;
         let at_ms = now_ms();
         let Routed { position, taken } = start(tables, step, state, at_ms)
@@ -439,7 +463,7 @@ impl<S: State> Runner<S> {
                 at_ms,
                 step,
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
-                settled: Vec::new(),
+                settled: changes,
                 update: update.clone(),
                 values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
                 edges: edges.clone(),

@@ -274,8 +274,21 @@ impl<S: State> Runner<S> {
                 },
             )?;
         let routed = route(tables, reduced, true, join::clock(tables));
-        let Routed { position, taken } = routed
+        let Routed {
+            mut position,
+            taken,
+        } = routed
             .map_err(|(_, fault)| join::route_error(tables, thread, Step::new(step), fault))?;
+        self.begin_patch(&*store, thread, &mut log, &head).await?;
+        let (waiting, due): (Vec<_>, Vec<_>) = join::timers(tables, step, &position.joins)
+            .into_iter()
+            .unzip();
+        if !due.is_empty() {
+            let first = log.set(due).get();
+            for (place, seq) in waiting.into_iter().zip(first..) {
+                position.joins[place].timer = Some(seq);
+            }
+        }
         let (joins, timers) = join::stored(tables, &position.joins);
         let commit = CommitRecord {
             step,
@@ -291,7 +304,6 @@ impl<S: State> Runner<S> {
             outcomes: vec![OutcomeRef::Inline(stored.clone())],
         };
         stored.changes.iter().for_each(|change| log.touch(change));
-        self.begin_patch(&*store, thread, &mut log, &head).await?;
         let state = Arc::clone(&position.state);
         let written = log.commit(commit, &state).await;
         written.map_err(|fault| match fault {

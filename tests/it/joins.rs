@@ -1,11 +1,12 @@
 //! Joins: who waits for whom, for how long, and what a run says that comes to its end before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::store::{CheckpointStore, MemoryStore, Record, Status};
 use milepost::{
-    Answers, Ask, Builder, Command, Context, End, Ended, Exits, Graph, NodeError, NodeRef, Output,
-    Problem, RunError, RunOptions, Runner, Seq, Snapshot, ThreadId, events,
+    Answers, AsNode, Ask, Builder, Command, Context, End, Ended, Exits, Graph, NodeError, NodeRef,
+    Output, Problem, RunError, RunOptions, Runner, Seq, Snapshot, ThreadId, events, history,
 };
 use serde::{Deserialize, Serialize};
 
@@ -629,6 +630,61 @@ fn a_timeout_goes_on_with_who_has_arrived() {
         },
         &["r", "a", "j"],
     );
+}
+
+/// A round that a patch begins has its time, too, in the same write as the patch.
+#[tokio::test]
+async fn a_join_that_a_patch_begins_has_its_timer() {
+    for time in [Duration::from_secs(3600), Duration::ZERO] {
+        for place in [Place::memory(), Place::sled()] {
+            let calls = Calls::default();
+            let mut g = Graph::builder("patched");
+            let a = g.node("a", says(&calls, "a"));
+            let (x, x2) = row(&mut g, &calls, &["x", "x2"]);
+            let j = g.node("j", says(&calls, "j"));
+            let join = g.join([a, x2], j).timeout(time).place();
+            g.start(a);
+            g.edge(a, x.and(join));
+            g.edge(j, End);
+            let store = place.open().unwrap();
+            let runner = Runner::new(g.build().unwrap()).shared_store(Arc::clone(&store));
+            let t = thread("t");
+            let first = runner.clone().options(RunOptions::new().step_limit(0));
+            first.run(&t, start()).await.unwrap();
+            let update = Doc::update().log(vec!["by hand".to_owned()]);
+            runner.patch(&t, update, AsNode::new("a")).await.unwrap();
+            let records = store.records(&t, Seq::new(1), 99).await.unwrap();
+            let timer = records.iter().find_map(|stored| match &*stored.record {
+                Record::Timer(timer) => Some((stored.seq.get(), timer.clone())),
+                _ => None,
+            });
+            let (seq, timer) = timer.unwrap();
+            assert!(timer.task.starts_with("1:"), "{timer:?}");
+            let waits = records.iter().find_map(|stored| match &*stored.record {
+                Record::Commit(commit) => Some((commit.joins.len(), commit.timers.clone())),
+                _ => None,
+            });
+            assert_eq!(waits.unwrap(), (1, vec![seq]));
+            let line = history(&*store, &t).await.unwrap();
+            assert!(line.last().unwrap().patched);
+            let report = runner.run(&t, Command::go_on()).await.unwrap();
+            let order: &[&str] = match time.is_zero() {
+                true => &["by hand", "x", "j", "x2"],
+                false => &["by hand", "x", "x2", "j"],
+            };
+            let mut log = report.state.log.clone();
+            if time.is_zero() {
+                // Both run in one superstep then.
+                log[2..].sort();
+            }
+            assert_eq!(log, order);
+            assert_eq!(runner.replay(&t).await.unwrap().differences, []);
+            let found = milepost::store::check(&*store, &t).await;
+            assert!(found.is_sound(), "{:?}", found.findings);
+            let line = history(&*store, &t).await.unwrap();
+            assert_eq!(line.iter().filter(|at| at.patched).count(), 1);
+        }
+    }
 }
 
 /// The graph for kills: a timed quorum, a gather in a loop, fan-outs, a question.

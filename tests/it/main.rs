@@ -30,6 +30,8 @@ mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_inputs;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_inside;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
@@ -85,9 +87,13 @@ mod guide;
 #[cfg(feature = "sled")]
 mod idle;
 #[cfg(feature = "sled")]
+mod inner_records;
+#[cfg(feature = "sled")]
 mod joins;
 #[cfg(feature = "sled")]
 mod joins_random;
+#[cfg(feature = "sled")]
+mod late;
 #[cfg(feature = "sled")]
 mod migrate;
 #[cfg(feature = "sled")]
@@ -108,6 +114,8 @@ mod run_events;
 mod run_schema;
 #[cfg(feature = "sled")]
 mod run_stop;
+#[cfg(feature = "sled")]
+mod settle;
 #[cfg(feature = "sled")]
 mod smoke;
 mod state_codec;

@@ -130,7 +130,7 @@ async fn a_thread_that_nobody_works_on_is_cancelled_at_once() {
 }
 
 /// Asked in the last superstep, the run finishes or is cancelled, and what comes after it is not hit.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_wish_for_a_run_that_finishes_never_hits_the_next_one() {
     for place in [Place::memory(), Place::sled()] {
         let store = place.open().unwrap();
