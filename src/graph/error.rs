@@ -117,7 +117,7 @@ pub enum Problem {
         reason: &'static str,
     },
     /// The outcomes of a node may not be kept.
-    #[error("the outcomes of node "{node}" cannot be kept in a cache: {reason}")]
+    #[error("the outcomes of node \"{node}\" cannot be kept in a cache: {reason}")]
     Cache {
         /// The node.
         node: NodeName,

@@ -32,7 +32,7 @@ fn rounds(calls: &Calls) -> Graph<Doc> {
         calls.clone(),
         async |calls: Calls, doc: Snapshot<Doc>, _: Context| {
             let times = calls.hit("look");
-            let way = if doc.n % 2 == 0 {
+            let way = if doc.n.is_multiple_of(2) {
                 Way::Enough
             } else {
                 Way::Again
