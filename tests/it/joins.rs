@@ -1,5 +1,6 @@
 //! Joins: who waits for whom, for how long, and what a run says that comes to its end before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::store::{CheckpointStore, MemoryStore, Record, Status};
