@@ -7,6 +7,7 @@
 
 pub mod count;
 pub mod research;
+pub mod review;
 
 /// Every worked graph, with its flags, as the commands take them.
 #[cfg(feature = "cli")]
@@ -16,5 +17,6 @@ pub fn all() -> Vec<milepost::cli::Entry> {
     vec![
         count::entry(),
         Entry::new::<research::ResearchArgs>(research::research()).example(research::example),
+        Entry::new::<review::ReviewArgs>(review::review()),
     ]
 }

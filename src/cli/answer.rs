@@ -130,9 +130,13 @@ fn asks(known: &dyn Known, id: &QuestionId) -> Option<Shape> {
     if AfterCrash::answers(id) {
         return Some(own());
     }
-    let node = &id.task().task().node;
-    let found = known.view().nodes.iter().find(|known| known.name == *node);
-    Some(found?.asks.as_ref()?.answer_is.clone())
+    let mut view = Some(known.view());
+    let mut asks = None;
+    for level in id.task().levels() {
+        let node = view?.nodes.iter().find(|known| known.name == level.node)?;
+        (view, asks) = (node.inner.as_deref(), node.asks.as_ref());
+    }
+    Some(asks?.answer_is.clone())
 }
 
 /// Answers questions, and goes on with the thread.

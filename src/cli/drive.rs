@@ -24,7 +24,7 @@ use super::signal::Signals;
 use super::when::date;
 use super::{answer, worker};
 use crate::store::{CheckpointStore, Status, StoreError};
-use crate::{Cancel, Ended, EventKind, RunError, RunOptions, ThreadId};
+use crate::{Cancel, Ended, EventKind, GraphView, RunError, RunOptions, ThreadId};
 
 /// Starts a run.
 pub(super) async fn run(
@@ -137,10 +137,9 @@ pub(super) fn check_probes(
     known: &dyn Known,
     probes: &Probes,
 ) -> Result<Option<Probe>, Failure> {
-    let nodes = &known.view().nodes;
-    let is_known = |asked: &String| nodes.iter().any(|node| node.name.as_str() == asked);
+    let names = names(known.view());
+    let is_known = |asked: &String| names.contains(&asked.as_str());
     if let Some(node) = probes.crash_after.as_ref().filter(|node| !is_known(node)) {
-        let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
         let graph = &known.view().name;
         let what = format!(
             "graph {graph} has no node \"{node}\" to crash after; it has {}",
@@ -150,6 +149,16 @@ pub(super) fn check_probes(
         return Err(Failure::usage(what).next(next));
     }
     Probe::new(probes.tally.as_deref(), probes.pace)
+}
+
+/// The nodes of a graph, with those of the graphs that they run.
+fn names(view: &GraphView) -> Vec<&str> {
+    let mut all = Vec::new();
+    for node in &view.nodes {
+        all.push(node.name.as_str());
+        all.extend(node.inner.as_deref().map_or_else(Vec::new, names));
+    }
+    all
 }
 
 /// How a run is watched.

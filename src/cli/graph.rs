@@ -14,9 +14,23 @@ use crate::{EdgeView, GraphView, NodeView, Point, Policy, Retry};
 pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
     let known = shell.graph(name)?;
     let view = known.view();
+    shell.out.value(&whole_json(view));
+    for line in lines(view) {
+        shell.out.say(line);
+    }
+    for line in inside(view, "") {
+        shell.out.say(line);
+    }
+    Ok(Exit::Done)
+}
+
+/// Everything of a graph as JSON, with the graphs that its nodes run.
+fn whole_json(view: &GraphView) -> Value {
     let mut value = graph_json(view);
     for (place, node) in view.nodes.iter().enumerate() {
+        let inner = node.inner.as_deref();
         value["nodes"][place]["policy"] = policy_json(&node.policy);
+        value["nodes"][place]["inner"] = inner.map_or(Value::Null, whole_json);
     }
     let edges = view.edges.iter().map(|edge| {
         json!({
@@ -43,11 +57,24 @@ pub(super) fn show(shell: &mut Shell, name: &str) -> Result<Exit, Failure> {
         })
     });
     value["joins"] = joins.collect();
-    shell.out.value(&value);
-    for line in lines(view) {
-        shell.out.say(line);
+    value
+}
+
+/// A section for each graph that a node runs, as deep as they go.
+fn inside(view: &GraphView, around: &str) -> Vec<String> {
+    let mut sections = Vec::new();
+    for node in &view.nodes {
+        let Some(inner) = node.inner.as_deref() else {
+            continue;
+        };
+        let place = format!("{around}{}", node.name);
+        let mut section = lines(inner);
+        section[0] = format!("inside of {place}: graph {}", inner.name);
+        sections.push(String::new());
+        sections.append(&mut section);
+        sections.append(&mut inside(inner, &format!("{place} › ")));
     }
-    Ok(Exit::Done)
+    sections
 }
 
 /// A graph as JSON: its nodes and fields.
@@ -151,6 +178,9 @@ fn about(node: &NodeView) -> String {
     if let Some(payload) = node.payload {
         about.push(format!("worker of {}", short_type(payload)));
     }
+    if let Some(inner) = &node.inner {
+        about.push(format!("runs graph {}", inner.name));
+    }
     let Policy {
         retry,
         timeout,
@@ -226,6 +256,7 @@ fn policy_json(policy: &Policy) -> Value {
         "idle_timeout_ms": policy.idle_timeout.map(millis),
         "concurrency": policy.concurrency,
         "blocking": policy.blocking,
+        "step_limit": policy.step_limit,
         "effect": policy.effect.map(|effect| effect.name()),
     })
 }

@@ -167,13 +167,17 @@ fn whose(thread: &ThreadId, run: &RunId) -> String {
 }
 
 fn at(task: &TaskPath) -> String {
-    let step = task.levels()[0].step;
+    format!("{:>4}  {}", task.levels()[0].step, inwards(task))
+}
+
+/// A task by its nodes from the outermost graph in, without supersteps: `check[1] › spell`.
+pub(super) fn inwards(task: &TaskPath) -> String {
     let name = |level: &TaskLevel| match level.index {
         0 => level.node.to_string(),
         index => format!("{}[{index}]", level.node),
     };
     let names: Vec<_> = task.levels().iter().map(name).collect();
-    format!("{step:>4}  {}", names.join("/"))
+    names.join(" › ")
 }
 
 /// What a commit leads to, with the exits that led there.

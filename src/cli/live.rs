@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use unicode_width::UnicodeWidthStr;
 
 use super::json;
+use super::lines::inwards;
 use super::out::{cut, one_line, shown};
 use crate::{Event, EventKind, GraphView, Point, TaskPath};
 
@@ -89,11 +90,10 @@ impl LiveView {
 
     /// Takes in what happened.
     pub(super) fn hear(&mut self, event: &Event, now: Instant) {
-        // What a subgraph does is one task of this graph.
-        if event.within.is_some() {
-            return;
-        }
+        let is_inside = event.within.is_some();
         match &event.kind {
+            // For this graph, what a subgraph does is one task.
+            EventKind::SuperstepStarted { .. } if is_inside => {}
             EventKind::SuperstepStarted { step, tasks } => {
                 self.step = step.get();
                 (self.tasks, self.done) = (tasks.len(), 0);
@@ -114,6 +114,7 @@ impl LiveView {
             }
             EventKind::TaskStarted { task, attempt } => {
                 self.retries += u64::from(*attempt > 1);
+                self.end(task);
                 let running = self.running(task, now);
                 running.attempt = *attempt;
                 // What another try has said is not what this one says.
@@ -134,17 +135,22 @@ impl LiveView {
                 let note = format!("{name}: {}", json::value(1, value));
                 self.running(task, now).note = Some(note);
             }
+            EventKind::Asked { id, .. } => {
+                let running = self.running(id.task(), now);
+                running.note = Some(format!("asks {}", id.key()));
+            }
             EventKind::TaskFinished {
                 task, tolerated, ..
             } => {
-                self.running.remove(task);
-                self.done += 1;
+                self.end(task);
+                self.done += usize::from(!is_inside);
                 self.failures += u64::from(tolerated.is_some());
             }
             EventKind::TaskFailed { task, exit, .. } => {
-                self.running.remove(task);
-                self.done += usize::from(exit.is_some());
-                self.failures += 1;
+                self.end(task);
+                self.done += usize::from(!is_inside && exit.is_some());
+                // Inside, one that is not handled is a failure of the task around it, too.
+                self.failures += u64::from(!is_inside || exit.is_some());
             }
             // These begin or close what the others tell of.
             _ => {}
@@ -154,6 +160,27 @@ impl LiveView {
     /// The run was asked to stop.
     pub(super) fn stop(&mut self) {
         self.stopping = true;
+    }
+
+    /// A task has ended, and with it what ran inside of it.
+    fn end(&mut self, task: &TaskPath) {
+        let ended = |path: &TaskPath| path.levels().starts_with(task.levels());
+        // Paths that begin with another stand right behind it.
+        let paths = self.running.range(task..).map(|(path, _)| path.clone());
+        let paths: Vec<_> = paths.take_while(ended).collect();
+        for path in paths {
+            self.running.remove(&path);
+        }
+    }
+
+    /// The tasks that have a line: one whose graph runs gives its place to the tasks inside.
+    fn innermost(&self) -> impl Iterator<Item = (&TaskPath, &Running)> {
+        let next = self.running.keys().skip(1).map(Some).chain([None]);
+        let all = self.running.iter().zip(next);
+        let is_around = |task: &TaskPath, next: Option<&TaskPath>| {
+            next.is_some_and(|next| next.levels().starts_with(task.levels()))
+        };
+        all.filter_map(move |(one, next)| (!is_around(one.0, next)).then_some(one))
     }
 
     fn running(&mut self, task: &TaskPath, now: Instant) -> &mut Running {
@@ -175,18 +202,13 @@ impl LiveView {
             lines.push(line(&[(YELLOW, STOPPING.to_owned())], width));
         }
         let fit = (rows / 2).max(3).saturating_sub(lines.len()).max(1);
-        let all = self.running.len();
+        let all = self.innermost().count();
         let named = if all <= fit { all } else { fit - 1 };
         let shown: Vec<_> = self
-            .running
-            .iter()
+            .innermost()
             .take(named)
             .map(|(task, running)| {
-                let (node, index) = (&task.task().node, task.task().index);
-                let name = match index {
-                    0 => shown(&one_line(node.as_str())),
-                    index => format!("{}[{index}]", shown(&one_line(node.as_str()))),
-                };
+                let name = shown(&one_line(&inwards(task)));
                 (cut(&name, width / 2), time(now - running.since), running)
             })
             .collect();
@@ -221,7 +243,8 @@ impl LiveView {
             (BOLD, format!("superstep {}", self.step)),
             (PLAIN, format!(": {} of {} done", self.done, self.tasks)),
         ];
-        let open = (self.tasks - self.done.min(self.tasks)).saturating_sub(self.running.len());
+        let running = self.running.keys().filter(|task| task.outer().is_none());
+        let open = (self.tasks - self.done.min(self.tasks)).saturating_sub(running.count());
         if open > 0 {
             parts.push((PLAIN, format!(", {open} wait")));
         }
@@ -441,6 +464,85 @@ mod tests {
         );
         view.stop();
         assert_eq!(plain(&view.lines((100, 24), begin))[1], STOPPING);
+    }
+
+    #[test]
+    fn a_task_whose_graph_runs_gives_its_line_to_what_runs_inside() {
+        let begin = Instant::now();
+        let mut view = view(2, begin);
+        let inner = |node: &str| {
+            let node = NodeName::new(node).expect("a name");
+            TaskPath::new(Step::new(1), node, 0).within(&task(1))
+        };
+        let inside = |view: &mut LiveView, kind| {
+            let event = Event {
+                within: Some(task(1)),
+                epoch: Epoch::new(1),
+                seq: None,
+                kind,
+            };
+            view.hear(&event, begin);
+        };
+        let started = |node: &str| EventKind::TaskStarted {
+            task: inner(node),
+            attempt: 1,
+        };
+        let step = Step::new(1);
+        let tasks = vec![inner("spell")];
+        inside(&mut view, EventKind::SuperstepStarted { step, tasks });
+        inside(&mut view, started("spell"));
+        inside(&mut view, started("count"));
+        let text = "so far".to_owned();
+        let task_of = inner("spell");
+        inside(
+            &mut view,
+            EventKind::Token {
+                task: task_of,
+                text,
+            },
+        );
+        let lines = |view: &LiveView| plain(&view.lines((100, 24), begin));
+        assert_eq!(
+            lines(&view),
+            [
+                "superstep 3: 0 of 2 done, 0 s, then sum \\u{1b}[2J or end",
+                "  read             0 s",
+                "  read[1] › count  0 s",
+                "  read[1] › spell  0 s  1 token  so far",
+            ]
+        );
+        let finished = |task| EventKind::TaskFinished {
+            task,
+            attempts: 1,
+            micros: 1,
+            tries: Vec::new(),
+            exit: None,
+            tolerated: None,
+            update: Vec::new(),
+        };
+        inside(&mut view, finished(inner("count")));
+        let id = crate::QuestionId::new(inner("ask"), "sure");
+        let (type_name, question) = (String::new(), Vec::new());
+        inside(
+            &mut view,
+            EventKind::Asked {
+                id,
+                type_name,
+                question,
+                expires_ms: None,
+            },
+        );
+        assert_eq!(
+            lines(&view)[2..],
+            [
+                "  read[1] › ask    0 s  asks sure",
+                "  read[1] › spell  0 s  1 token  so far",
+            ]
+        );
+        // The task around it ends: nothing runs inside any more.
+        hear(&mut view, begin, finished(task(1)));
+        assert_eq!(lines(&view)[1..], ["  read  0 s"]);
+        assert!(lines(&view)[0].starts_with("superstep 3: 1 of 2 done"));
     }
 
     #[test]

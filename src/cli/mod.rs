@@ -94,6 +94,7 @@ mod graph;
 mod history;
 mod import;
 mod in_use;
+mod inside;
 mod json;
 mod keep;
 mod laid;

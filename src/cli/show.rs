@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::args::ShowArgs;
 use super::exit::{Exit, Failure};
 use super::in_use::meaning;
+use super::inside::Inside;
 use super::laid::{self, Layout, many};
 use super::line::Line;
 use super::list::{head, head_json};
@@ -82,6 +83,7 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     value["asked"] = cancel::json_of(asked.as_ref());
     value["did"] = told.did_json();
     value["frontier"] = told.frontier_json();
+    value["inside"] = told.inside.json(&open);
     value["error"] = told.error_json();
     value["state"] = state.clone();
     value["from_records"] = json!(doubt);
@@ -140,6 +142,18 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     }
     for line in told.open(args.full, width) {
         out.say(line);
+    }
+    let inside = told.inside.lines(&open);
+    let shown = if args.full {
+        inside.len()
+    } else {
+        TASKS.min(inside.len())
+    };
+    for line in &inside[..shown] {
+        out.say(cut(line, width.max(40)));
+    }
+    if inside.len() > shown {
+        out.say(format!("          and {} more", inside.len() - shown));
     }
     for question in &open {
         out.say(format!("  waits   {}", answer::asked(question)));
@@ -233,6 +247,8 @@ struct Told {
     failures: u64,
     /// What is to run, and whether it is done.
     tasks: Vec<(StoredTask, bool)>,
+    /// What is open inside of them.
+    inside: Inside,
     error: Option<(String, String)>,
 }
 
@@ -295,6 +311,7 @@ impl Told {
                     if let Some((_, done)) = found {
                         *done = true;
                     }
+                    self.inside.ended(outcome);
                 }
             }
             Record::Stopped(stopped) => {
@@ -302,6 +319,7 @@ impl Told {
                 let error = stopped.error.as_ref();
                 self.error = error.map(|error| (error.class.clone(), error.message.clone()));
             }
+            Record::Inner(inner) if stored.seq > head.seq => self.inside.add(inner),
             // Taken up again: what stopped it before is history.
             Record::Started(_) => {
                 self.resumes += 1;

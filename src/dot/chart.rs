@@ -1,17 +1,18 @@
 //! How a timeline is drawn.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use super::line::{left, time};
 use super::look::{INK, LINE, look, marked};
 use super::measure;
 use super::outline::N;
-use super::overlay::Mark;
+use super::overlay::{Mark, Overlay};
 use super::page::{open, text};
 use super::text::XmlText;
 use super::timeline::{Call, End, Stage, Task, Timeline, end};
 use crate::event::ErrorText;
-use crate::graph::NodeKind;
+use crate::graph::{GraphView, NodeKind};
 
 /// The width of all calls together, and the space between two.
 const SPAN: f64 = 760.0;
@@ -28,9 +29,13 @@ const MARGIN: f64 = 10.0;
 const NAME: f64 = 12.0;
 const SMALL: f64 = 10.0;
 
-/// The track of a node: its name, its kind, how many lanes it has and where it begins.
+/// How far the names of nodes inside of a node stand to the right of it.
+const INSIDE: f64 = 12.0;
+
+/// The track of a node: its name behind those of the nodes that it is inside of, its kind, how many
+/// lanes it has and where it begins.
 struct Track<'t> {
-    name: &'t str,
+    nodes: Vec<&'t str>,
     lines: Vec<String>,
     kind: NodeKind,
     concurrency: Option<usize>,
@@ -52,10 +57,11 @@ struct Scale {
 impl fmt::Display for Timeline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tracks = self.tracks();
-        let names = tracks.iter().flat_map(|track| &track.lines);
-        let widest = names
-            .map(|name| measure::width(name, NAME))
-            .fold(0.0, f64::max);
+        let widths = tracks.iter().flat_map(|track| {
+            let width = |name: &String| track.aside() + measure::width(name, NAME);
+            track.lines.iter().map(width)
+        });
+        let widest = widths.fold(0.0, f64::max);
         let scale = self.scale(MARGIN + widest + 12.0);
         let notes = tracks
             .iter()
@@ -100,49 +106,37 @@ impl Timeline<'_> {
     /// The nodes that ran or are to run, in the order of the graph; those of another version of
     /// the graph come last.
     fn tracks(&self) -> Vec<Track<'_>> {
-        let ended = self.overlay.ended().is_some();
         let mut tracks: Vec<Track<'_>> = Vec::new();
-        for (place, node) in self.view.nodes.iter().enumerate() {
-            let run = self.overlay.node(place);
-            tracks.push(Track {
-                name: node.name.as_str(),
-                lines: measure::wrap(node.name.as_str(), NAME, 180.0),
-                kind: node.kind,
-                concurrency: node.policy.concurrency,
-                left: left(run, ended),
-                lanes: usize::from(run.open > 0),
-                top: 0.0,
-                height: 0.0,
-            });
-        }
+        add_tracks(&mut tracks, &[], self.view, &self.overlay);
         for stage in self.calls.iter().flat_map(|call| &call.stages) {
-            let mut counts: Vec<(usize, usize)> = Vec::new();
+            let mut lanes: HashMap<usize, BTreeSet<Vec<u32>>> = HashMap::new();
             for task in &stage.tasks {
-                let name = task.path.task().node.as_str();
-                let found = tracks.iter().position(|track| track.name == name);
+                let found = tracks
+                    .iter()
+                    .position(|track| task.nodes().eq(track.nodes.iter().copied()));
                 let track = found.unwrap_or_else(|| {
-                    tracks.push(Track {
-                        name,
-                        lines: measure::wrap(name, NAME, 180.0),
-                        kind: NodeKind::Function,
-                        concurrency: None,
-                        left: String::new(),
-                        lanes: 0,
-                        top: 0.0,
-                        height: 0.0,
-                    });
+                    tracks.push(Track::new(task.nodes().collect(), NodeKind::Function));
                     tracks.len() - 1
                 });
-                match counts.iter_mut().find(|(known, _)| *known == track) {
-                    Some((_, count)) => *count += 1,
-                    None => counts.push((track, 1)),
-                }
+                lanes.entry(track).or_default().insert(task.lane());
             }
-            for (track, count) in counts {
-                tracks[track].lanes = tracks[track].lanes.max(count);
+            for (track, lanes) in lanes {
+                tracks[track].lanes = tracks[track].lanes.max(lanes.len());
             }
         }
-        tracks.retain(|track| track.lanes > 0);
+        // A node whose graph ran is there, also where it has not ended itself.
+        let ran = |track: &Track<'_>| track.lanes > 0;
+        let around: Vec<bool> = tracks
+            .iter()
+            .map(|track| {
+                let mut inside = tracks
+                    .iter()
+                    .filter(|one| one.nodes.starts_with(&track.nodes));
+                inside.any(ran)
+            })
+            .collect();
+        let mut around = around.into_iter();
+        tracks.retain(|_| around.next() == Some(true));
         let mut top = HEAD + 4.0;
         for track in &mut tracks {
             let (_, high) = measure::size(&track.lines, NAME);
@@ -177,19 +171,29 @@ impl Timeline<'_> {
         scale: &Scale,
     ) -> fmt::Result {
         writeln!(f, "<g class=\"track {}\">", track.kind.name())?;
-        writeln!(f, "<title>{}</title>", XmlText(track.name))?;
+        writeln!(f, "<title>{}</title>", XmlText(track.name()))?;
+        if let [around @ .., _] = track.nodes.as_slice()
+            && !around.is_empty()
+        {
+            let around = around.join(" › ");
+            writeln!(f, "<desc>inside of {}</desc>", XmlText(&around))?;
+        }
         let line = N(track.top);
         let (left, right) = (N(MARGIN), N(scale.right));
         writeln!(
             f,
             "<path d=\"M{left} {line}H{right}\" stroke=\"{LINE}\" stroke-width=\"0.4\" fill=\"none\"/>"
         )?;
-        text(f, &track.lines, (MARGIN, track.top + 3.0), NAME, "", LINE)?;
+        let at = (MARGIN + track.aside(), track.top + 3.0);
+        text(f, &track.lines, at, NAME, "", LINE)?;
         for (call, left) in self.calls.iter().zip(&scale.lefts) {
             for stage in &call.stages {
-                let own = |task: &&Task| task.path.task().node.as_str() == track.name;
-                for (lane, task) in stage.tasks.iter().filter(own).enumerate() {
-                    let y = track.top + 3.0 + LANE * (lane as f64 + 0.5);
+                let own = |task: &&Task| task.nodes().eq(track.nodes.iter().copied());
+                let lanes: BTreeSet<_> = stage.tasks.iter().filter(own).map(Task::lane).collect();
+                let lanes: HashMap<_, _> = lanes.into_iter().zip(0u32..).collect();
+                for task in stage.tasks.iter().filter(own) {
+                    let lane = lanes[&task.lane()];
+                    let y = track.top + 3.0 + LANE * (f64::from(lane) + 0.5);
                     let x = |ms: f64| left + (ms - call.from).max(0.0) * scale.per_ms;
                     write_task(f, (track, stage, task), x, y)?;
                 }
@@ -201,6 +205,55 @@ impl Timeline<'_> {
             text(f, &note, (scale.right + 6.0, y), SMALL, "", LINE)?;
         }
         f.write_str("</g>\n")
+    }
+}
+
+/// Adds the tracks of a graph, each with those of the graph inside of its node below it.
+fn add_tracks<'t>(
+    tracks: &mut Vec<Track<'t>>,
+    around: &[&'t str],
+    view: &'t GraphView,
+    overlay: &Overlay,
+) {
+    for (place, node) in view.nodes.iter().enumerate() {
+        let run = overlay.node(place);
+        let mut nodes = around.to_vec();
+        nodes.push(node.name.as_str());
+        tracks.push(Track {
+            concurrency: node.policy.concurrency,
+            left: left(run, overlay.ended().is_some()),
+            lanes: usize::from(run.open > 0),
+            ..Track::new(nodes.clone(), node.kind)
+        });
+        if let (Some(inner), Some(overlay)) = (node.inner.as_deref(), overlay.inner(place)) {
+            add_tracks(tracks, &nodes, inner, overlay);
+        }
+    }
+}
+
+impl<'t> Track<'t> {
+    fn new(nodes: Vec<&'t str>, kind: NodeKind) -> Self {
+        Self {
+            lines: nodes
+                .last()
+                .map_or_else(Vec::new, |name| measure::wrap(name, NAME, 180.0)),
+            nodes,
+            kind,
+            concurrency: None,
+            left: String::new(),
+            lanes: 0,
+            top: 0.0,
+            height: 0.0,
+        }
+    }
+
+    fn name(&self) -> &'t str {
+        self.nodes.last().copied().unwrap_or_default()
+    }
+
+    /// How far its name stands to the right.
+    fn aside(&self) -> f64 {
+        self.nodes.len().saturating_sub(1) as f64 * INSIDE
     }
 }
 
@@ -284,8 +337,9 @@ fn write_task(
 ) -> fmt::Result {
     let plain = look(track.kind);
     let failed = marked(plain, Mark::Failed);
-    let level = task.path.task();
-    let name = format!("{}:{}[{}]", stage.step, level.node, level.index);
+    let levels = task.path.levels().iter();
+    let levels = levels.map(|level| format!("{}:{}[{}]", level.step, level.node, level.index));
+    let name = levels.collect::<Vec<_>>().join("/");
     writeln!(f, "<g class=\"task\">")?;
     writeln!(f, "<title>{}</title>", XmlText(&name))?;
     writeln!(f, "<desc>{}</desc>", XmlText(&told(task, stage, track)))?;
@@ -301,7 +355,7 @@ fn write_task(
             plain.border
         )
     };
-    let mut since = stage.from;
+    let mut since = task.from;
     for (number, one) in task.tries.iter().enumerate() {
         let (from, to) = (one.started_ms as f64, end(one));
         let dashes = if number == 0 {
@@ -312,8 +366,12 @@ fn write_task(
         wait(f, since, from, dashes)?;
         since = to;
     }
-    if task.tries.is_empty() || stage.closed {
-        wait(f, since, stage.to, " stroke-dasharray=\"1 3\"")?;
+    let until = match (task.closed, task.tries.as_slice()) {
+        (None, []) => Some(stage.to),
+        (closed, _) => closed,
+    };
+    if let Some(until) = until {
+        wait(f, since, until, " stroke-dasharray=\"1 3\"")?;
     }
     for (number, one) in task.tries.iter().enumerate() {
         let look = if one.error.is_some() { failed } else { plain };
@@ -325,10 +383,10 @@ fn write_task(
             "<rect x=\"{left}\" y=\"{top}\" width=\"{wide}\" height=\"{BAR}\" rx=\"1.5\" fill=\"{}\" stroke=\"{}\"/>",
             look.fill, look.border
         )?;
-        let label = match (task.path.task().index, number) {
-            (_, 0) if track.lanes == 1 => String::new(),
-            (index, 0) => format!("[{index}]"),
-            (_, number) => format!("try {}", number + 1),
+        let label = match number {
+            0 if track.lanes == 1 => String::new(),
+            0 => format!("[{}]", place_of(task)),
+            number => format!("try {}", number + 1),
         };
         if !label.is_empty() && measure::width(&label, 9.0) + 4.0 <= width {
             let at = (from + width / 2.0, y - 9.0 * measure::LINE_HEIGHT / 2.0);
@@ -339,11 +397,21 @@ fn write_task(
     f.write_str("</g>\n")
 }
 
+/// The index of a task, behind those of the tasks that it is inside of: less those that say nothing.
+fn place_of(task: &Task) -> String {
+    let mut indices = task.lane();
+    while indices.len() > 1 && indices.last() == Some(&0) {
+        indices.pop();
+    }
+    let indices: Vec<_> = indices.iter().map(ToString::to_string).collect();
+    indices.join("/")
+}
+
 /// What a task did and waited for, as sentences.
 fn told(task: &Task, stage: &Stage, track: &Track<'_>) -> String {
     let for_people = |ms: f64| time((ms * 1000.0) as u64);
     let mut told = Vec::new();
-    let mut since = stage.from;
+    let mut since = task.from;
     for (number, one) in task.tries.iter().enumerate() {
         let waited = one.started_ms as f64 - since;
         if waited >= 1.0 {
@@ -372,11 +440,12 @@ fn told(task: &Task, stage: &Stage, track: &Track<'_>) -> String {
         End::Handled(error) => format!("failed ({}), handled: {}", error.class, error.message),
         End::Failed(error) => format!("failed ({}): {}", error.class, error.message),
     });
-    let waited = stage.to - since;
-    if stage.closed && !task.tries.is_empty() && waited >= 1.0 {
-        let what = match stage.tasks.len() {
-            1 => "to be recorded",
-            _ => "for the others of its superstep",
+    let waited = task.closed.map_or(0.0, |closed| closed - since);
+    if !task.tries.is_empty() && waited >= 1.0 {
+        let beside = |other: &&Task| other.is_beside(task);
+        let what = match stage.tasks.iter().filter(beside).nth(1) {
+            None => "to be recorded",
+            Some(_) => "for the others of its superstep",
         };
         told.push(format!("waited {} {what}", for_people(waited)));
     }

@@ -55,6 +55,14 @@ pub(super) struct Drawn<'r> {
     pub(super) times: bool,
 }
 
+impl Drawn<'_> {
+    /// What it did with the graph that the node at this place runs.
+    pub(super) fn inside(self, place: usize) -> Option<Self> {
+        let overlay = self.overlay.inner(place)?;
+        Some(Self { overlay, ..self })
+    }
+}
+
 /// What a run did with a node, a line each.
 pub(super) fn facts(place: usize, Drawn { overlay, times }: Drawn<'_>) -> Vec<String> {
     let node = overlay.node(place);

@@ -10,6 +10,7 @@
 mod chart;
 mod folded;
 mod graphviz;
+mod inside;
 mod layout;
 mod line;
 mod look;

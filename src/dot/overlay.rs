@@ -2,15 +2,18 @@
 
 use std::fmt;
 
+use super::inside::Inside;
 use crate::event::{Event, EventKind, TakenEdge};
-use crate::graph::{GraphView, Point};
+use crate::graph::{GraphView, NodeView, Point};
+use crate::ids::NodeName;
 
 /// What a run did with a graph, node by node and edge by edge, to be drawn over it by
 /// [`Dot::run`](super::Dot::run) and [`Mermaid::run`](super::Mermaid::run).
 ///
 /// It is made of [`events`](crate::events) alone: those that a listener has kept or those that the
 /// records tell give the same overlay. With fewer of them (up to a checkpoint's seq) it shows the
-/// run as it was then.
+/// run as it was then. What happened in a graph that a node runs is counted there, all its instances
+/// and entries together ([`inner`](Self::inner)).
 ///
 /// ```
 /// use milepost::dot::{Dot, Overlay};
@@ -48,6 +51,8 @@ use crate::graph::{GraphView, Point};
 pub struct Overlay {
     nodes: Vec<NodeRun>,
     edges: Vec<EdgeRun>,
+    /// What it did with the graphs that nodes run.
+    inner: Vec<Option<Overlay>>,
     closed: u64,
     standing: Standing,
     partial: bool,
@@ -120,18 +125,32 @@ impl NodeRun {
 impl Overlay {
     /// Lays events, in their order, over the graph that they are of.
     pub fn new<'e>(view: &GraphView, events: impl IntoIterator<Item = &'e Event>) -> Self {
-        let mut overlay = Self {
+        let mut overlay = Self::bare(view);
+        let mut inside = Inside::default();
+        for event in events {
+            match &event.within {
+                None => overlay.add(view, &event.kind),
+                Some(outer) => inside.add(view, outer, &event.kind, &mut overlay),
+            }
+            inside.close(view, event, &mut overlay);
+        }
+        inside.left(view, &mut overlay);
+        overlay.inside_stands();
+        overlay
+    }
+
+    /// Where nothing has happened.
+    pub(super) fn bare(view: &GraphView) -> Self {
+        let inner = |node: &NodeView| node.inner.as_deref().map(Self::bare);
+        Self {
             nodes: vec![NodeRun::default(); view.nodes.len()],
             edges: vec![EdgeRun::default(); view.edges.len()],
+            inner: view.nodes.iter().map(inner).collect(),
             closed: 0,
             standing: Standing::Nowhere,
             partial: false,
             unknown: Vec::new(),
-        };
-        for event in events.into_iter().filter(|event| event.within.is_none()) {
-            overlay.add(view, &event.kind);
         }
-        overlay
     }
 
     /// What happened to the node at this place of [`GraphView::nodes`].
@@ -142,6 +161,60 @@ impl Overlay {
     /// What happened to the edge at this place of [`GraphView::edges`].
     pub fn edge(&self, place: usize) -> EdgeRun {
         self.edges.get(place).copied().unwrap_or_default()
+    }
+
+    /// What happened in the graph that the node at this place runs, over all its instances and
+    /// entries; none for a node that runs none. Where it stands is where the whole run does.
+    pub fn inner(&self, place: usize) -> Option<&Overlay> {
+        self.inner.get(place)?.as_ref()
+    }
+
+    pub(super) fn inner_mut(&mut self, place: usize) -> Option<&mut Overlay> {
+        self.inner.get_mut(place)?.as_mut()
+    }
+
+    /// Adds what one instance did.
+    pub(super) fn sum(&mut self, one: &Overlay) {
+        for (all, one) in self.nodes.iter_mut().zip(&one.nodes) {
+            all.visits += one.visits;
+            all.retries += one.retries;
+            all.tolerated += one.tolerated;
+            all.handled += one.handled;
+            all.failures += one.failures;
+            all.open += one.open;
+            all.failed |= one.failed;
+            if one.last_micros > 0 {
+                all.last_micros = one.last_micros;
+            }
+        }
+        for (all, one) in self.edges.iter_mut().zip(&one.edges) {
+            all.taken += one.taken;
+            all.tasks += one.tasks;
+        }
+    }
+
+    /// Nothing is left to run.
+    pub(super) fn end(&mut self) {
+        for node in &mut self.nodes {
+            (node.open, node.failed) = (0, false);
+        }
+    }
+
+    /// Graphs inside stand where the outermost does.
+    fn inside_stands(&mut self) {
+        for inner in self.inner.iter_mut().flatten() {
+            inner.standing.clone_from(&self.standing);
+            (inner.closed, inner.partial) = (self.closed, self.partial);
+            inner.inside_stands();
+        }
+    }
+
+    /// What an instance inside of a node has missed, this one has.
+    pub(super) fn misses(&mut self, one: &Overlay, node: &NodeName) {
+        self.partial |= one.partial;
+        for what in &one.unknown {
+            self.miss(format!("{what}, inside of {node}"));
+        }
     }
 
     /// How the last call ended (`finished`, `failed`, `cancelled`, …); none while one works on the
@@ -165,7 +238,7 @@ impl Overlay {
         &self.unknown
     }
 
-    fn add(&mut self, view: &GraphView, event: &EventKind) {
+    pub(super) fn add(&mut self, view: &GraphView, event: &EventKind) {
         match event {
             EventKind::Started { edges, .. } => {
                 self.standing = Standing::Running;
@@ -227,9 +300,7 @@ impl Overlay {
 
     /// A position is left by these edges: what they lead to is what is left to run.
     fn follow(&mut self, view: &GraphView, edges: &[TakenEdge]) {
-        for node in &mut self.nodes {
-            (node.open, node.failed) = (0, false);
-        }
+        self.end();
         for taken in edges {
             let found = view.edges.iter().position(|edge| {
                 edge.label == taken.label
@@ -273,7 +344,7 @@ impl Overlay {
         self.nodes.get_mut(found?)
     }
 
-    fn miss(&mut self, what: String) {
+    pub(super) fn miss(&mut self, what: String) {
         if !self.unknown.contains(&what) {
             self.unknown.push(what);
         }

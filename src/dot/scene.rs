@@ -25,6 +25,8 @@ pub(super) struct Spot<'g> {
     pub(super) node: Option<&'g NodeView>,
     /// The join, if it is one.
     pub(super) join: Option<&'g JoinView>,
+    /// The graph that it runs, and what the run did with that.
+    inside: Option<Scene<'g>>,
 }
 
 /// An edge as it is drawn.
@@ -70,6 +72,7 @@ impl<'g> Scene<'g> {
             look,
             node: None,
             join: None,
+            inside: None,
         };
         let join = |(place, join): (usize, &'g JoinView)| Spot {
             id: format!("{prefix}j{place}"),
@@ -78,6 +81,7 @@ impl<'g> Scene<'g> {
             look: JOIN,
             node: None,
             join: Some(join),
+            inside: None,
         };
         let node = |(place, node): (usize, &'g NodeView)| Spot {
             id: format!("{prefix}n{place}"),
@@ -89,6 +93,10 @@ impl<'g> Scene<'g> {
             },
             node: Some(node),
             join: None,
+            inside: node.inner.as_deref().map(|view| Scene {
+                view,
+                run: self.run.and_then(|run| run.inside(place)),
+            }),
         };
         let nodes = self.view.nodes.iter().enumerate().map(node);
         let start = end_of_graph("start", "start", START);
@@ -149,7 +157,6 @@ impl<'g> Spot<'g> {
 
     /// The graph that it runs, to be drawn inside of it, and what its ids begin with.
     pub(super) fn inner(&self) -> Option<(Scene<'g>, String)> {
-        let inner = self.node?.inner.as_deref()?;
-        Some((Scene::new(inner), format!("{}_", self.id)))
+        Some((self.inside?, format!("{}_", self.id)))
     }
 }

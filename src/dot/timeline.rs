@@ -1,5 +1,7 @@
 //! The time of a run: who ran when, and what it waited for. From events to tracks of bars.
 
+use std::collections::HashMap;
+
 use super::overlay::Overlay;
 use crate::event::{ErrorText, Event, EventKind, Try};
 use crate::graph::GraphView;
@@ -7,7 +9,8 @@ use crate::ids::TaskPath;
 
 /// A run over time, as SVG; its [`Display`](std::fmt::Display) is the text.
 ///
-/// Every node has a track, every task that ran at the same time a lane of it. A bar is a try, dark
+/// Every node has a track, every task that ran at the same time a lane of it; nodes of a graph that a
+/// node runs have theirs below it, with a lane an instance. A bar is a try, dark
 /// where it failed; a thin line before the first says that the task waited to begin, one between
 /// two tries that it waited to be tried again, and one behind the last that it waited for the
 /// others of its superstep. Supersteps are numbered stripes. Where the run was left and taken up
@@ -78,6 +81,9 @@ pub(super) struct Task {
     pub(super) path: TaskPath,
     pub(super) tries: Vec<Try>,
     pub(super) end: End,
+    /// When its superstep began, and when that closed.
+    pub(super) from: f64,
+    pub(super) closed: Option<f64>,
 }
 
 /// How a task ended.
@@ -96,8 +102,12 @@ impl<'g> Timeline<'g> {
         let overlay = Overlay::new(view, events.iter().copied());
         let mut calls = Vec::new();
         let mut open = None;
-        for event in events.iter().filter(|event| event.within.is_none()) {
-            add(&mut calls, &mut open, &event.kind);
+        let mut inside = HashMap::new();
+        for event in events {
+            match &event.within {
+                None => add(&mut calls, &mut open, &event.kind),
+                Some(outer) => add_inside(&mut open, &mut inside, outer, &event.kind),
+            }
         }
         calls.extend(open);
         for call in &mut calls {
@@ -122,7 +132,7 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
             ..
         } => {
             let end = tolerated.clone().map_or(End::Finished, End::Tolerated);
-            put(open, task, tries, end);
+            put(open, 0.0, task, tries, end);
         }
         EventKind::TaskFailed {
             task,
@@ -135,7 +145,7 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
                 Some(_) => End::Handled(error.clone()),
                 None => End::Failed(error.clone()),
             };
-            put(open, task, tries, end);
+            put(open, 0.0, task, tries, end);
         }
         EventKind::Committed { step, at_ms, .. } => {
             let call = open.get_or_insert_with(|| Call::at(*at_ms as f64));
@@ -153,19 +163,86 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
     }
 }
 
+/// What is known of the open superstep of a graph that a task runs.
+#[derive(Debug, Default)]
+struct Level {
+    /// When it began.
+    from: f64,
+    /// The places of its tasks in the open stage.
+    tasks: Vec<usize>,
+}
+
+/// What happened in the graph that a task runs: its supersteps lie within one of the outermost
+/// graph.
+fn add_inside(
+    open: &mut Option<Call>,
+    inside: &mut HashMap<TaskPath, Level>,
+    outer: &TaskPath,
+    event: &EventKind,
+) {
+    let level = inside.entry(outer.clone()).or_default();
+    let (task, tries, end) = match event {
+        EventKind::Started { at_ms, .. } | EventKind::Resumed { at_ms, .. } => {
+            (level.from, level.tasks) = (*at_ms as f64, Vec::new());
+            return;
+        }
+        EventKind::Committed { at_ms, .. } => {
+            level.from = *at_ms as f64;
+            let stage = open.as_mut().and_then(|call| call.stages.last_mut());
+            let Some(stage) = stage else { return };
+            for place in level.tasks.drain(..) {
+                if let Some(task) = stage.tasks.get_mut(place) {
+                    task.closed = Some(*at_ms as f64);
+                }
+            }
+            return;
+        }
+        EventKind::TaskFinished {
+            task,
+            tries,
+            tolerated,
+            ..
+        } => {
+            let end = tolerated.clone().map_or(End::Finished, End::Tolerated);
+            (task, tries, end)
+        }
+        EventKind::TaskFailed {
+            task,
+            tries,
+            error,
+            exit,
+            ..
+        } => {
+            let end = match exit {
+                Some(_) => End::Handled(error.clone()),
+                None => End::Failed(error.clone()),
+            };
+            (task, tries, end)
+        }
+        _ => return,
+    };
+    let place = put(open, level.from, task, tries, end);
+    level.tasks.push(place);
+}
+
 fn begin(calls: &mut Vec<Call>, open: &mut Option<Call>, at_ms: u64) {
     calls.extend(open.replace(Call::at(at_ms as f64)));
 }
 
-fn put(open: &mut Option<Call>, path: &TaskPath, tries: &[Try], end: End) {
+/// Adds a task, whose superstep began then, to its stage, and gives its place there.
+fn put(open: &mut Option<Call>, from: f64, path: &TaskPath, tries: &[Try], end: End) -> usize {
     let first = tries.first().map_or(0.0, |first| first.started_ms as f64);
     let call = open.get_or_insert_with(|| Call::at(first));
     let step = path.levels()[0].step.get();
-    call.stage(step).tasks.push(Task {
+    let tasks = &mut call.stage(step).tasks;
+    tasks.push(Task {
         path: path.clone(),
         tries: tries.to_vec(),
         end,
+        from,
+        closed: None,
     });
+    tasks.len() - 1
 }
 
 impl Call {
@@ -203,6 +280,13 @@ impl Call {
             stage.from = from;
             let ends = stage.tasks.iter().filter_map(Task::end);
             stage.to = ends.fold(stage.to.max(from), f64::max);
+            for task in &mut stage.tasks {
+                if task.path.outer().is_none() {
+                    task.closed = stage.closed.then_some(stage.to);
+                }
+                task.from = task.from.max(stage.from);
+                task.closed = task.closed.map(|closed| closed.min(stage.to));
+            }
             from = stage.to;
         }
         self.to = self.to.max(from);
@@ -215,6 +299,27 @@ impl Call {
 }
 
 impl Task {
+    /// Its place among what runs at the same time as it: the indices on all levels.
+    pub(super) fn lane(&self) -> Vec<u32> {
+        self.path.levels().iter().map(|level| level.index).collect()
+    }
+
+    /// Whether both belong to one superstep of one graph.
+    pub(super) fn is_beside(&self, other: &Task) -> bool {
+        let (one, other) = (self.path.levels(), other.path.levels());
+        match (one, other) {
+            ([around @ .., one], [others @ .., other]) => {
+                around == others && one.step == other.step
+            }
+            _ => false,
+        }
+    }
+
+    /// The nodes that lead to it, from the outermost in.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &str> + '_ {
+        self.path.levels().iter().map(|level| level.node.as_str())
+    }
+
     /// When its last try ended.
     fn end(&self) -> Option<f64> {
         self.tries.last().map(end)

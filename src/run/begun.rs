@@ -5,11 +5,14 @@
 //! their answers, out go outcomes of those that ran. The body of such a task is never run silently a
 //! second time.
 
+use std::sync::Arc;
+
 use super::RunError;
 use super::ask::{Asking, OpenQuestion};
 use super::handle::{Run, Stage};
 use super::port::RunPort;
 use super::recall::{Key, Request};
+use super::record;
 use crate::engine::{Ended, Outcome};
 use crate::event::EventKind;
 use crate::graph::{Entry, Out};
@@ -17,6 +20,7 @@ use crate::ids::{NodeName, QuestionId, Step, TaskPath};
 use crate::node::{AFTER_CRASH, AfterCrash, AskCodec, MayHaveRun, NodeError};
 use crate::policy::now_ms;
 use crate::state::{Codec, State};
+use crate::store::{BegunRecord, DiscardedRecord, Record};
 
 /// How the engine's own questions are answered.
 pub(super) fn codec() -> Option<AskCodec> {
@@ -52,6 +56,29 @@ impl RunPort {
     fn path(&self, (step, node, index): Key) -> TaskPath {
         let name = self.names[node as usize].clone();
         TaskPath::new(Step::new(step), name, index)
+    }
+}
+
+/// Has irreversible tasks whose outcomes were discarded be asked about: they began.
+pub(super) fn doubted(
+    noted: &mut Vec<Arc<Record>>,
+    open: &[(u64, Arc<Record>)],
+    discarded: &DiscardedRecord,
+) {
+    let void = open
+        .iter()
+        .filter(|(seq, _)| discarded.outcomes.contains(seq));
+    let tasks = void.filter_map(|(_, record)| match &**record {
+        Record::Outcome(outcome) => record::task(outcome).map(|task| task.to_string()),
+        _ => None,
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        let is_it =
+            |record: &Arc<Record>| matches!(&**record, Record::Begun(begun) if begun.task == task);
+        if noted.iter().any(is_it) {
+            let at_ms = discarded.at_ms;
+            noted.push(Arc::new(Record::Begun(BegunRecord { task, at_ms })));
+        }
     }
 }
 
@@ -197,6 +224,14 @@ impl<S: State> Run<S> {
             superstep.recorded.extend(done);
         }
         Ok(())
+    }
+
+    /// Has a task be asked about that began, and whose outcome is discarded.
+    pub(super) fn doubt(&self, place: usize, task: Key, at_ms: u64) {
+        let recall = &self.shared.port.recall;
+        if recall.begun(task).is_some() || self.own(place).next().is_some() {
+            recall.begin(task, at_ms);
+        }
     }
 
     /// What the engine has asked of a task of this graph, in order.

@@ -314,7 +314,11 @@ impl<S: State> Shared<S> {
             passed
         });
         let call = LayerCall {
-            task: path,
+            // Whole, as everybody else is told of it.
+            task: match &self.port.within {
+                Some(outer) => path.within(outer),
+                None => path,
+            },
             attempt,
         };
         let next = Next::new(layers, body);

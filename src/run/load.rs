@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::RunError;
 use super::ask::{Asked, Questions};
 use super::base::Segments;
+use super::begun;
 use super::lift::Lift;
 use super::replay::Reader;
 use super::retry::forget;
@@ -206,6 +207,7 @@ pub(crate) async fn load<S: State>(
                     asked.push(seq.get(), record);
                 }
                 Record::Discarded(discarded) if *seq > at => {
+                    begun::doubted(&mut noted, &open, discarded);
                     forget(&mut open, &mut inner, discarded);
                     asked.push(seq.get(), record);
                 }

@@ -97,6 +97,10 @@ impl<S: State> Run<S> {
             seq = Some(log.discarded(discarded).await?);
             self.over = false;
         }
+        for place in &places {
+            let task = &all[*place];
+            self.doubt(*place, (step, task.node, task.index), at_ms);
+        }
         self.recorded.retain(|(place, _)| !gone(place));
         // A task that runs again asks anew what nobody has answered.
         self.questions

@@ -16,7 +16,7 @@ fn the_graphs_are_listed_and_drawn() {
     assert!(listed.out.contains("research"), "{}", listed.out);
     let values = desk.run(&["graphs", "--json"]).exits(0).values();
     let names: Vec<_> = values.iter().map(|graph| graph["graph"].clone()).collect();
-    assert_eq!(names, ["count", "research"]);
+    assert_eq!(names, ["count", "research", "review"]);
     assert_eq!(values[1]["nodes"][0]["kind"], "planner");
     let dot = desk.run(&["dot", "research"]).exits(0).out;
     assert!(dot.starts_with("digraph \"research\" {"), "{dot}");

@@ -773,3 +773,58 @@ fn a_subgraph_is_not_irreversible_as_a_whole() {
         "{text}"
     );
 }
+
+/// An outcome that is discarded does not make it run again unasked: neither its own, nor one that a
+/// person has given; in the same handle, and by the log.
+#[test]
+fn a_retry_by_hand_asks_about_what_is_irreversible() {
+    on_both(async || {
+        for place in [Place::memory(), Place::sled()] {
+            for same_handle in [false, true] {
+                let world = World::new(&[Does::Fails]);
+                let t = thread(&format!("t {same_handle}"));
+                let fresh = || place.runner(many(&world), RunOptions::new());
+                let mut report = fresh().run(&t, start()).await;
+                // Each of two fails once, and is asked about.
+                while !matches!(&report, Ok(report) if report.questions.len() == 2) {
+                    report = fresh().run(&t, Command::go_on()).await;
+                }
+                let ran = Answers::to(own("1:pay[1]"), &AfterCrash::Ran);
+                let half = fresh().run(&t, Command::answer(ran)).await.unwrap();
+                assert_eq!(half.ended, Ended::Paused { questions: 1 });
+                let both = || ["1:pay[0]", "1:pay[1]"].map(|task| task.parse().unwrap());
+                let runner = fresh();
+                let asked = match same_handle {
+                    true => {
+                        let mut run = runner.open(&t, Command::go_on()).await.unwrap();
+                        run.retry(both()).await.unwrap();
+                        run.finish().await.unwrap().questions
+                    }
+                    false => {
+                        let retried = Command::retry(both());
+                        drop(runner.open(&t, retried).await.unwrap());
+                        let paused = runner.run(&t, Command::go_on()).await;
+                        paused.unwrap().questions
+                    }
+                };
+                let mut ids: Vec<_> = asked.iter().map(|one| one.id.to_string()).collect();
+                ids.sort();
+                assert_eq!(
+                    ids,
+                    [
+                        "1:pay[0].@after_crash",
+                        "1:pay[1].@after_crash_2",
+                        "1:pay[3].@after_crash"
+                    ],
+                );
+                let answers = Answers::to(own("1:pay[0]"), &AfterCrash::Again)
+                    .and("1:pay[1].@after_crash_2".parse().unwrap(), &AfterCrash::Ran)
+                    .and(own("1:pay[3]"), &AfterCrash::Ran);
+                let done = runner.run(&t, Command::answer(answers)).await.unwrap();
+                assert_eq!(done.state.log, ["ok a", "ok c", "after"]);
+                let all = ["ok a", "b", "ok c", "d"].map(|name| world.calls.of(name));
+                assert_eq!(all, [2, 1, 1, 1]);
+            }
+        }
+    });
+}

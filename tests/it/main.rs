@@ -30,6 +30,8 @@ mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_inputs;
 #[cfg(all(unix, feature = "cli", feature = "graphs"))]
+mod cli_inside;
+#[cfg(all(unix, feature = "cli", feature = "graphs"))]
 mod cli_live;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_looks;
@@ -84,6 +86,8 @@ mod graph_orders;
 mod guide;
 #[cfg(feature = "sled")]
 mod idle;
+#[cfg(feature = "sled")]
+mod inner_records;
 #[cfg(feature = "sled")]
 mod joins;
 #[cfg(feature = "sled")]

@@ -7,6 +7,8 @@ mod dot;
 mod error_exits;
 mod geometry;
 mod graphs;
+#[cfg(feature = "sled")]
+mod inside;
 mod joins;
 mod mermaid;
 #[cfg(feature = "sled")]

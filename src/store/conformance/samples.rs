@@ -8,7 +8,7 @@ use super::super::record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
-use crate::ids::{Branch, Seq};
+use crate::ids::{Branch, Epoch, NodeName, Seq, Step, TaskPath};
 
 /// One record of every kind, the reserved ones included, in the order of their numbers.
 ///
@@ -57,11 +57,7 @@ pub fn one_of_each() -> Vec<Record> {
             undo: "refund".into(),
             value: vec![0x92, 1, 2],
         }),
-        Record::Inner(InnerRecord {
-            path: "3:team[0]".into(),
-            seq: 4,
-            record: vec![1, 2, 3],
-        }),
+        Record::Inner(inner()),
         Record::Branch(BranchRecord {
             branch: 1,
             parent: 0,
@@ -94,6 +90,19 @@ pub fn sample_head() -> Head {
         created_ms: 1_700_000_000_000,
         updated_ms: 1_700_000_000_014,
     }
+}
+
+/// A record of the log of a subgraph: the answer to a question of its own.
+fn inner() -> InnerRecord {
+    let team = NodeName::new("team").expect("a node may have this name");
+    let answer = Record::Answer(AnswerRecord {
+        question: 3,
+        value: vec![0xc3],
+        at_ms: 1_700_000_000_011,
+    });
+    let team = TaskPath::new(Step::new(3), team, 0);
+    InnerRecord::of(&team, Seq::new(4), Epoch::new(2), &answer)
+        .expect("a record of a few bytes fits into a frame")
 }
 
 pub(super) fn schema() -> SchemaRecord {

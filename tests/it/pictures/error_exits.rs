@@ -1,6 +1,6 @@
 //! S029, S054: error exits are drawn apart from other edges, and a run shows which were taken.
 
-use milepost::dot::{Dot, Mermaid, Svg, Timeline};
+use milepost::dot::{Dot, Mermaid, Svg};
 use milepost::{Append, Context, End, ErrorClass, Failure, Graph, NodeError, Snapshot, State};
 
 use super::{dot, golden, read};
@@ -52,7 +52,7 @@ fn an_error_exit_is_drawn_with_its_classes_and_an_arrow_of_its_own() {
 #[cfg(feature = "sled")]
 #[tokio::test]
 async fn a_run_shows_which_error_exit_it_has_taken() {
-    use milepost::dot::Overlay;
+    use milepost::dot::{Overlay, Timeline};
     use milepost::store::MemoryStore;
     use milepost::{Command, Runner, ThreadId, events};
 

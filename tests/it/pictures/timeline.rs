@@ -10,7 +10,7 @@ use super::overlay::{traveled, wild};
 use super::svg::{children, title};
 
 /// Events with the times of a clock that a test can know: every try takes 40 ms, every boundary 5.
-fn with_clock(mut events: Vec<Event>) -> Vec<Event> {
+pub(super) fn with_clock(mut events: Vec<Event>) -> Vec<Event> {
     let mut now = 1_000;
     for event in &mut events {
         match &mut event.kind {
@@ -35,7 +35,7 @@ fn with_clock(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 /// The tracks of a timeline, each with the titles and descriptions of its tasks.
-fn tracks(text: &str) -> Vec<(String, Vec<(String, String)>)> {
+pub(super) fn tracks(text: &str) -> Vec<(String, Vec<(String, String)>)> {
     let document = Document::parse(text).unwrap();
     let class = |name| {
         move |node: &roxmltree::Node<'_, '_>| {
