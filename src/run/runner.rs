@@ -401,7 +401,7 @@ impl<S: State> Runner<S> {
             let left = LeftOpen {
                 graph: tables,
                 thread,
-                step: step + 1,
+                step,
                 before: &*state,
                 tasks: &position.frontier,
                 finished: &position.recorded,
@@ -449,7 +449,7 @@ impl<S: State> Runner<S> {
             by_value = kept_anyway;
             closed.clear();
         }
-        settled.merge(&mut state, thread, step + 1)?;
+        settled.merge(&mut state, thread, step)?;
         reduce_states(&mut state, &mut [input]).map_err(reduce)?;
         let at_ms = now_ms();
         let Routed { position, taken } = start(tables, step, state, at_ms)
