@@ -200,7 +200,7 @@ in_memory! {
     parked_tasks_survive_a_kill_at_every_operation: "sleeping";
     questions_that_expire_survive_a_kill_at_every_operation: "expiring";
     failures_survive_a_kill_at_every_operation: "failing";
-    graphs_inside_survive_a_kill_at_every_operation: "inside";
+    graphs_inside_survive_a_kill_at_every_operation: "nested";
     joins_survive_a_kill_at_every_operation: "joining";
     runs_that_are_given_up_survive_a_kill_at_every_operation: "abandoned";
     a_loop_dies_anywhere: "chain again";

@@ -10,7 +10,7 @@ use crate::script::{Call, Workload};
 use crate::state::{Work, WorkUpdate};
 
 pub(super) const WORKLOAD: Workload = Workload {
-    name: "inside",
+    name: "nested",
     graph,
     options: plain,
     calls: &[
