@@ -166,7 +166,8 @@ fn a_run_that_crashes_inside_of_a_subgraph_goes_on_inside() {
         let (first, second) = ("2:check[0]/3:ask[0].links", "2:check[2]/3:ask[0].links");
         let crashed = if answers {
             desk.run(&[&START[..], &tallied].concat()).exits(3);
-            desk.run(&[&["answer", "t", first, "good"][..], &tallied, &crash].concat())
+            let answer = ["t", first, "good"];
+            desk.run(&[&["answer"][..], &tallied, &crash, &answer].concat())
         } else {
             desk.run(&[&START[..], &tallied, &crash].concat())
         };
