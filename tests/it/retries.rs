@@ -47,40 +47,39 @@ fn three(calls: &Calls, seed: u64) -> Graph<Doc> {
 
 /// C22 (1): with one task at a time, nothing more starts behind the one that fails, or all others
 /// start and end before the call fails with every error in path order.
-#[test]
-fn siblings_of_a_failed_task_are_let_start_or_not_as_the_options_say() {
-    on_both(async || {
-        for (siblings, failed, called) in [
-            (Siblings::FailFast, 1, (1, 1, 0)),
-            (Siblings::Collect, 2, (1, 1, 1)),
-        ] {
-            for place in [Place::Nowhere, Place::memory(), Place::sled()] {
-                for door in DOORS {
-                    let (calls, t) = (Calls::default(), thread(&format!("{door:?}")));
-                    let options = RunOptions::new().siblings(siblings).concurrency(1);
-                    let runner = place.runner(three(&calls, 0), options);
-                    let failure = drive(door, &runner, &t, start()).await.unwrap_err();
-                    let RunError::Node { task, others, .. } = &failure else {
-                        panic!("{failure}")
-                    };
-                    assert_eq!(task.to_string(), "1:b[0]");
-                    assert_eq!(1 + others.len(), failed);
-                    assert!(others.iter().all(|(task, _)| task.to_string() == "1:c[0]"));
-                    assert_eq!((calls.of("a"), calls.of("b"), calls.of("c")), called);
-                    if matches!(place, Place::Nowhere) {
-                        continue;
-                    }
-                    let mut ended = drive(door, &runner, &t, Command::go_on()).await;
-                    if siblings == Siblings::FailFast {
-                        ended.unwrap_err();
-                        ended = drive(door, &runner, &t, Command::go_on()).await;
-                    }
-                    assert_eq!(ended.unwrap().1.log, ["a", "b", "c", "j"]);
-                    assert_eq!((calls.of("a"), calls.of("b"), calls.of("c")), (1, 2, 2));
+/// On one thread: who of two waiting tasks gets the next permit is open on several.
+#[tokio::test(start_paused = true)]
+async fn siblings_of_a_failed_task_are_let_start_or_not_as_the_options_say() {
+    for (siblings, failed, called) in [
+        (Siblings::FailFast, 1, (1, 1, 0)),
+        (Siblings::Collect, 2, (1, 1, 1)),
+    ] {
+        for place in [Place::Nowhere, Place::memory(), Place::sled()] {
+            for door in DOORS {
+                let (calls, t) = (Calls::default(), thread(&format!("{door:?}")));
+                let options = RunOptions::new().siblings(siblings).concurrency(1);
+                let runner = place.runner(three(&calls, 0), options);
+                let failure = drive(door, &runner, &t, start()).await.unwrap_err();
+                let RunError::Node { task, others, .. } = &failure else {
+                    panic!("{failure}")
+                };
+                assert_eq!(task.to_string(), "1:b[0]");
+                assert_eq!(1 + others.len(), failed);
+                assert!(others.iter().all(|(task, _)| task.to_string() == "1:c[0]"));
+                assert_eq!((calls.of("a"), calls.of("b"), calls.of("c")), called);
+                if matches!(place, Place::Nowhere) {
+                    continue;
                 }
+                let mut ended = drive(door, &runner, &t, Command::go_on()).await;
+                if siblings == Siblings::FailFast {
+                    ended.unwrap_err();
+                    ended = drive(door, &runner, &t, Command::go_on()).await;
+                }
+                assert_eq!(ended.unwrap().1.log, ["a", "b", "c", "j"]);
+                assert_eq!((calls.of("a"), calls.of("b"), calls.of("c")), (1, 2, 2));
             }
         }
-    });
+    }
 }
 
 /// Whatever the order in which they end, those that fail are told in path order.
