@@ -140,6 +140,23 @@ pub(crate) fn task(plan: &Plan, node: usize, payload: u64, seen: &Book, answers:
     }
 }
 
+/// What a graph inside gets, by what the node sees that runs it.
+pub(crate) fn enter(seen: &Book, payload: u64) -> u64 {
+    (seen.sum + payload) % 7
+}
+
+/// What a node does that runs a graph inside, by how that has ended.
+pub(crate) fn leave(plan: &Plan, node: usize, payload: u64, inner: &Book) -> Effect {
+    Effect {
+        line: format!("{node}:{payload} {} {}", inner.log.len(), inner.braid),
+        sum: inner.sum % 50,
+        laps: u64::from(matches!(plan.nodes[node].out.rule(), Some(Rule::Laps(_)))),
+        value: inner.fold % 1000,
+        sole: plan.nodes[node].does.sole,
+        ..Effect::default()
+    }
+}
+
 /// What the graph makes of a task that failed for good.
 pub(crate) fn tolerated(node: usize, payload: u64) -> Effect {
     Effect {

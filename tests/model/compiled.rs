@@ -47,10 +47,24 @@ macro_rules! with {
 }
 
 pub(crate) fn graph(world: &Arc<World>) -> Result<Graph<Book>, BuildError> {
-    let (plan, life) = (&world.plan, world.another_life());
+    let life = world.another_life();
+    of_life(world, life)
+}
+
+fn of_life(world: &Arc<World>, life: u64) -> Result<Graph<Book>, BuildError> {
+    let plan = &world.plan;
+    let inner: Vec<_> = world
+        .inner
+        .iter()
+        .map(|inner| inner.as_ref().map(|inner| of_life(inner, life)).transpose())
+        .collect::<Result<_, _>>()?;
     let mut g = Graph::builder("plan");
     let places: Vec<Place> = (0..plan.nodes.len())
-        .map(|node| declare(&mut g, world, life, node))
+        .zip(inner)
+        .map(|(node, inner)| match inner {
+            Some(inner) => nested(&mut g, world, node, inner),
+            None => declare(&mut g, world, life, node),
+        })
         .collect();
     let mut joins: Vec<JoinRef<Book>> = Vec::new();
     for (number, join) in plan.joins.iter().enumerate() {
@@ -142,6 +156,27 @@ fn declare(g: &mut Builder<Book>, world: &Arc<World>, life: u64, number: usize) 
         with!(place, place => g.policy(place, policy));
     }
     place
+}
+
+/// A node that runs a graph.
+fn nested(g: &mut Builder<Book>, world: &Arc<World>, node: usize, inner: Graph<Book>) -> Place {
+    let (plan, name) = (Arc::clone(&world.plan), node_name(node));
+    let enter = |payload: u64, seen: &Book| book::input(book::enter(seen, payload)).update();
+    let leave = move |payload: u64, inner: &Book| book::leave(&plan, node, payload, inner).update();
+    match world.plan.nodes[node].worker {
+        false => Place::Node(g.subgraph(
+            name,
+            inner,
+            move |seen: &Book| enter(0, seen),
+            move |inner: &Book| leave(0, inner),
+        )),
+        true => Place::Worker(g.subgraph_worker(
+            name,
+            inner,
+            move |payload: &u64, seen: &Book| enter(*payload, seen),
+            move |payload: &u64, inner: &Book| leave(*payload, inner),
+        )),
+    }
 }
 
 fn target(places: &[Place], joins: &[JoinRef<Book>], way: &[To]) -> Target<Book> {

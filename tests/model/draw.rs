@@ -7,7 +7,7 @@ use crate::tape::Tape;
 pub(crate) fn case(rows: &[Vec<u32>]) -> Case {
     let row = |place: usize| rows.get(place).map_or(&[][..], Vec::as_slice);
     Case {
-        plan: plan(row(1), rows.get(2..).unwrap_or_default()),
+        plan: plan(row(1), rows.get(2..).unwrap_or_default(), false),
         ride: row(0).to_vec(),
     }
 }
@@ -19,9 +19,11 @@ struct Draft {
     by: Rule,
     worker: bool,
     does: Does,
+    inner: Option<Box<Plan>>,
 }
 
-fn plan(first: &[u32], rows: &[Vec<u32>]) -> Plan {
+/// A plan; of one inside of another, without joins, which may wait in vain, and with none inside.
+fn plan(first: &[u32], rows: &[Vec<u32>], is_inner: bool) -> Plan {
     let mut tape = Tape::new(first);
     let inputs = (0..=tape.below(3)).map(|_| tape.below(7) as u64).collect();
     let mut nodes: Vec<Draft> = Vec::new();
@@ -43,7 +45,7 @@ fn plan(first: &[u32], rows: &[Vec<u32>]) -> Plan {
         let mut ways_in = 1 + usize::from(tape.one_in(4));
         if place == 0 {
             ways_in = 0;
-        } else if place > 1 && tape.one_in(3) {
+        } else if place > 1 && tape.one_in(3) && !is_inner {
             let mut members = Vec::new();
             for _ in 0..2 + tape.below(2) {
                 let member = tape.below(place);
@@ -102,12 +104,24 @@ fn plan(first: &[u32], rows: &[Vec<u32>]) -> Plan {
         }
         let sole = !worker && !has_sole && tape.one_in(3);
         has_sole |= sole;
+        let mut does = does(&mut tape, worker, sole);
+        let inner = (tape.one_in(5) && !is_inner && out != 1).then(|| {
+            does = Does {
+                sole,
+                ..Does::default()
+            };
+            let count = 1 + tape.below(3);
+            let mut rows = (0..=count).map(|_| (0..20).map(|_| tape.next()).collect());
+            let first: Vec<u32> = rows.next().unwrap_or_default();
+            Box::new(plan(&first, &rows.collect::<Vec<_>>(), true))
+        });
         nodes.push(Draft {
             ways,
             out,
             by,
             worker,
-            does: does(&mut tape, worker, sole),
+            does,
+            inner,
         });
     }
     let start = match nodes[0].worker {
@@ -181,6 +195,7 @@ impl Draft {
                 },
             },
             does: self.does,
+            inner: self.inner,
         }
     }
 }

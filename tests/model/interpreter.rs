@@ -15,6 +15,8 @@ pub(crate) struct Model<'p> {
     plan: &'p Plan,
     /// Who answers.
     pub(crate) salt: u64,
+    /// The path of the task that runs it, with a slash; empty for the outermost.
+    inside: String,
     pub(crate) book: Book,
     pub(crate) step: u64,
     pub(crate) frontier: Vec<Task>,
@@ -83,6 +85,7 @@ impl<'p> Model<'p> {
         Self {
             plan,
             salt,
+            inside: String::new(),
             book: Book::default(),
             step: 0,
             frontier: Vec::new(),
@@ -163,11 +166,26 @@ impl<'p> Model<'p> {
         if book::is_tolerated(plan, task.node, payload) {
             return (book::tolerated(task.node, payload), None);
         }
+        let path = format!(
+            "{}{}:{}[{}]",
+            self.inside,
+            self.step + 1,
+            node_name(task.node),
+            task.index
+        );
+        if let Some(inner) = &plan.nodes[task.node].inner {
+            let mut model = Model::new(inner, self.salt);
+            model.inside = format!("{path}/");
+            let entered = model.input(book::enter(seen, payload));
+            let (_, ended) = model.finish();
+            assert!(entered.is_ok() && ended.is_ok(), "it has no joins");
+            let effect = book::leave(plan, task.node, payload, &model.book);
+            return (effect, Some(false));
+        }
         let steps = 0..plan.nodes[task.node].does.steps;
         let mut gets: Vec<u64> = steps
             .map(|number| book::step(task.node, payload, number, seen))
             .collect();
-        let path = format!("{}:{}[{}]", self.step + 1, node_name(task.node), task.index);
         for (round, waits) in book::rounds(plan, task.node, seen).iter().enumerate() {
             for (place, wait) in waits.iter().enumerate() {
                 gets.push(match wait {

@@ -19,7 +19,7 @@ use crate::compiled;
 use crate::interpreter::{InVain, join_name, node_name};
 use crate::mortal::{Death, Mortal};
 use crate::place::{Place, lasting};
-use crate::plan::Fails;
+use crate::plan::{Fails, Node};
 use crate::tape::Tape;
 use crate::world::{Query, World};
 
@@ -255,8 +255,12 @@ impl<'c> Lives<'c> {
     }
 
     fn has_stuck(&self) -> bool {
+        let is_stuck = |node: &Node| matches!(node.does.fails, Fails::Calls(_));
         let mut nodes = self.world.plan.nodes.iter();
-        nodes.any(|node| matches!(node.does.fails, Fails::Calls(_)))
+        nodes.any(|node| {
+            let inner = node.inner.iter().flat_map(|inner| &inner.nodes);
+            std::iter::once(node).chain(inner).any(is_stuck)
+        })
     }
 
     /// One call, which may be cut anywhere.

@@ -41,7 +41,7 @@ fn rows(seed: usize, number: usize) -> Vec<Vec<u32>> {
     let mut random = Random::new(((seed as u64) << 32) | number as u64);
     let nodes = 1 + number % 9;
     let mut rows = random.rows(1, 400);
-    rows.extend(random.rows(1 + nodes, 48));
+    rows.extend(random.rows(1 + nodes, 130));
     rows
 }
 

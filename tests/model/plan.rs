@@ -17,6 +17,9 @@ pub(crate) struct Node {
     pub(crate) worker: bool,
     pub(crate) out: Out,
     pub(crate) does: Does,
+    /// The graph that it runs; then it does nothing else.
+    #[serde(default)]
+    pub(crate) inner: Option<Box<Plan>>,
 }
 
 /// The way out of a node. A way that leads nowhere leads to the end.

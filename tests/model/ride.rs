@@ -249,7 +249,8 @@ async fn compare_line(
 
 /// The edges taken at each checkpoint.
 fn edges(events: &[Event]) -> Vec<Vec<Edge>> {
-    let edges = events.iter().filter_map(|event| match &event.kind {
+    let outermost = events.iter().filter(|event| event.within.is_none());
+    let edges = outermost.filter_map(|event| match &event.kind {
         EventKind::Started { edges, .. } | EventKind::Committed { edges, .. } => Some(edges),
         _ => None,
     });

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use milepost::store::{OutcomeRef, Record, Write};
+use milepost::store::{OutcomeRecord, OutcomeRef, Record, Write};
 use milepost::{Ask, Context, NodeError, Output, Question, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::book::{self, Book, BookUpdate};
 use crate::place::wander;
-use crate::plan::{Fails, Out, Plan, Wait};
+use crate::plan::{Fails, Node, Out, Plan, Wait};
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,12 +43,14 @@ impl Did {
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
+    /// The worlds of the graphs inside, by node.
+    pub(crate) inner: Vec<Option<Arc<World>>>,
     /// For the delays.
     pub(crate) seed: u64,
     /// How many calls there were. A body of one that was dropped may be in the middle of its last
     /// turn on another thread, and counts no more.
-    life: AtomicU64,
-    notes: Mutex<Notes>,
+    life: Arc<AtomicU64>,
+    notes: Arc<Mutex<Notes>>,
 }
 
 #[derive(Debug, Default)]
@@ -62,11 +64,20 @@ struct Notes {
 
 impl World {
     pub(crate) fn new(plan: &Plan, seed: u64) -> Arc<Self> {
+        Self::of(plan, seed, &Arc::default(), &Arc::default())
+    }
+
+    fn of(plan: &Plan, seed: u64, life: &Arc<AtomicU64>, notes: &Arc<Mutex<Notes>>) -> Arc<Self> {
+        let inner = |node: &Node| {
+            let inner = node.inner.as_ref();
+            inner.map(|inner| Self::of(inner, seed, life, notes))
+        };
         Arc::new(Self {
             plan: Arc::new(plan.clone()),
+            inner: plan.nodes.iter().map(inner).collect(),
             seed,
-            life: AtomicU64::new(0),
-            notes: Mutex::default(),
+            life: Arc::clone(life),
+            notes: Arc::clone(notes),
         })
     }
 
@@ -89,23 +100,33 @@ impl World {
 
     /// A store has answered that this is written.
     pub(crate) fn written(&self, write: &Write) {
-        let mut notes = self.notes.lock().unwrap();
-        let mut outcome = |outcome: &milepost::store::OutcomeRecord| {
-            let path = format!("{}:{}[{}]", outcome.step, outcome.node, outcome.index);
+        for record in &write.records {
+            self.kept("", record);
+        }
+    }
+
+    /// Notes the outcomes of a record, below the path of the graph that they are in.
+    fn kept(&self, inside: &str, record: &Record) {
+        let outcome = |outcome: &OutcomeRecord| {
+            let (step, node, index) = (outcome.step, &outcome.node, outcome.index);
+            let path = format!("{inside}{step}:{node}[{index}]");
+            let mut notes = self.notes.lock().unwrap();
             if !notes.stored.insert(path.clone()) {
                 notes.wrong.push(format!("{path} was written twice"));
             }
         };
-        for record in &write.records {
-            match record {
-                Record::Outcome(ended) => outcome(ended),
-                Record::Commit(commit) => commit.outcomes.iter().for_each(|ended| {
-                    if let OutcomeRef::Inline(ended) = ended {
-                        outcome(ended);
-                    }
-                }),
-                _ => {}
+        match record {
+            Record::Outcome(ended) => outcome(ended),
+            Record::Commit(commit) => commit.outcomes.iter().for_each(|ended| {
+                if let OutcomeRef::Inline(ended) = ended {
+                    outcome(ended);
+                }
+            }),
+            Record::Inner(inner) => {
+                let (path, stored) = inner.open().unwrap();
+                self.kept(&format!("{inside}{path}/"), &stored.record);
             }
+            _ => {}
         }
     }
 
