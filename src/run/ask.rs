@@ -69,6 +69,8 @@ pub(crate) struct Inside {
     pub(crate) log: TaskPath,
     /// The question's record in that log; 0 without a store.
     pub(crate) seq: u64,
+    /// Whether the task that runs the subgraph waits for it; if not, it is run again anyway.
+    pub(crate) rests: bool,
 }
 
 impl Asking {
@@ -86,6 +88,7 @@ impl Asking {
         self.inside = Some(Inside {
             log: task.clone(),
             seq: self.open.seq.map_or(0, Seq::get),
+            rests: true,
         });
         self.open.seq = self.open.seq.and_then(place);
     }
@@ -108,7 +111,7 @@ impl Questions {
             return true;
         }
         let mut inside = of_place()
-            .filter(|asking| asking.inside.is_some())
+            .filter(|asking| asking.inside.as_ref().is_some_and(|inside| inside.rests))
             .peekable();
         let waits = |asking: &Asking| {
             let of_task = of_place().filter(|other| other.open.id.task() == asking.open.id.task());
@@ -132,11 +135,13 @@ impl Questions {
         self.0.iter().filter(|asking| asking.waits())
     }
 
-    /// What waits for an answer.
+    /// What waits for an answer, in the order in which it was asked.
     pub(crate) fn open(&self) -> Vec<OpenQuestion> {
-        self.unanswered()
-            .map(|asking| asking.open.clone())
-            .collect()
+        let open = self.unanswered().map(|asking| asking.open.clone());
+        let mut open: Vec<_> = open.collect();
+        // What is asked inside of subgraphs is told to this level later than it was asked.
+        open.sort_by_key(|question| question.seq);
+        open
     }
 
     pub(crate) fn find(&self, id: &QuestionId) -> Option<&Asking> {
@@ -277,6 +282,15 @@ impl Asked {
 fn has_ended(ended: &[(u64, TaskPath)], id: &QuestionId) -> bool {
     let outer = id.task().levels().first();
     ended.iter().any(|(_, task)| task.levels().first() == outer)
+}
+
+/// What waits for an answer inside of subgraphs of an open superstep.
+pub(crate) fn questions_inside(records: &[(Seq, Arc<Record>)], step: u64) -> Vec<OpenQuestion> {
+    let mut asked = Asked::default();
+    for (at, record) in records {
+        asked.push(at.get(), record);
+    }
+    asked.open(step)
 }
 
 /// The answers that are not taken yet. One that repeats what was answered in a superstep that is

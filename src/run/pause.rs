@@ -271,7 +271,7 @@ impl<S: State> Run<S> {
         let now = now_ms();
         let due = self.parked.iter().filter(|(_, due_ms)| *due_ms <= now);
         for place in due.map(|(place, _)| *place).collect::<Vec<_>>() {
-            self.let_go(place);
+            self.wake(place);
         }
         if let Err(error) = self.expire().await {
             return Some(Err(error));
@@ -340,7 +340,11 @@ impl<S: State> Run<S> {
                 None => asking.expired = true,
             }
         }
-        inside.into_iter().for_each(|place| self.let_go(place));
+        let is_over = |asking: &Asking| {
+            asking.inside.is_some() && asking.open.expires_ms.is_some_and(|expires| expires <= now)
+        };
+        self.questions.0.retain(|asking| !is_over(asking));
+        inside.into_iter().for_each(|place| self.wake(place));
         self.take(defaults).await
     }
 
@@ -355,7 +359,7 @@ impl<S: State> Run<S> {
         places.dedup();
         for place in places {
             if !self.waits(place) {
-                self.let_go(place);
+                self.wake(place);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::ask::{Questions, answered};
+use super::ask::{Questions, answered, questions_inside};
 use super::close::reduce_error;
 use super::command::{Taking, What};
 use super::execute::{Layers, Shared, layers};
@@ -373,13 +373,15 @@ impl<S: State> Runner<S> {
             questions,
             memory,
             stopped,
+            inner,
             ..
         }) = loaded
         {
             // What is given up counts as a superstep, so that no later task has the path of one of its.
             step = position.step + u64::from(!position.frontier.is_empty());
             state = position.state;
-            let open = questions.open();
+            let mut open = questions.open();
+            open.extend(questions_inside(&inner, position.step + 1));
             if !open.is_empty() && status != Some(Status::Cancelled) && !abandon {
                 return Err(RunError::PendingInterrupt {
                     thread: thread.clone(),

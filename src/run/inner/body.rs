@@ -207,6 +207,7 @@ fn resting<I: State>(run: &Run<I>, host: &Host) -> Resting {
     }
     let expires = questions.iter().filter_map(|asking| asking.open.expires_ms);
     Resting {
+        rests: true,
         due_ms: run.parked.iter().map(|(_, due)| *due).chain(expires).min(),
         questions,
     }

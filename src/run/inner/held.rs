@@ -22,17 +22,21 @@ pub(crate) struct Resting {
     pub(crate) questions: Vec<Asking>,
     /// When the first of them goes on by itself, in milliseconds since 1970.
     pub(crate) due_ms: Option<u64>,
+    /// Whether all of them can only wait. If not, the questions can be answered all the same.
+    pub(crate) rests: bool,
 }
 
 impl Resting {
-    /// What a subgraph waits for by its log; none where something inside can go on.
+    /// What a subgraph waits for by its log; none where it has no log.
     pub(super) fn of(logs: &InnerLogs, path: &TaskPath, now_ms: u64) -> Option<Self> {
-        let mut resting = Self::default();
-        for (task, open) in logs.resting(path)? {
+        let (rests, tasks) = logs.resting(path)?;
+        let mut resting = Self {
+            rests,
+            ..Self::default()
+        };
+        for (task, open) in tasks {
             let due = open.due_ms();
-            if due.is_some_and(|due| due <= now_ms) {
-                return None;
-            }
+            resting.rests &= due.is_none_or(|due| due > now_ms);
             resting.due_ms = match (resting.due_ms, due) {
                 (Some(one), Some(other)) => Some(one.min(other)),
                 (one, other) => one.or(other),
@@ -44,6 +48,7 @@ impl Resting {
                 let inside = Inside {
                     log,
                     seq: asked.seq,
+                    rests: true,
                 };
                 resting.questions.push(Asking {
                     place: 0,

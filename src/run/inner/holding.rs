@@ -85,12 +85,30 @@ impl<S: State> Run<S> {
 
     fn rest(&mut self, place: usize, resting: Resting) {
         self.let_go(place);
-        self.parked.extend(resting.due_ms.map(|due| (place, due)));
+        let rests = resting.rests;
+        let due = resting.due_ms.filter(|_| rests);
+        self.parked.extend(due.map(|due| (place, due)));
         let questions = resting.questions.into_iter();
         self.questions.0.extend(questions.map(|mut asking| {
             asking.place = place;
+            if let Some(inside) = &mut asking.inside {
+                inside.rests = rests;
+            }
             asking
         }));
+    }
+
+    /// Has a task that runs a graph be run again: something inside can go on. What is asked inside can
+    /// still be answered.
+    pub(in crate::run) fn wake(&mut self, place: usize) {
+        for asking in self.questions.0.iter_mut() {
+            if let Some(inside) = &mut asking.inside
+                && asking.place == place
+            {
+                inside.rests = false;
+            }
+        }
+        self.parked.retain(|(parked, _)| *parked != place);
     }
 
     /// Has a task that runs a graph be run again, where it waited for something inside.

@@ -187,14 +187,12 @@ impl InnerLogs {
             .retain(|path, _| path != task && path.below(task).is_none());
     }
 
-    /// What the tasks inside of a subgraph wait for, on all levels, with their whole paths; none
-    /// where it did not come to rest, or has no log.
-    pub(crate) fn resting(&self, path: &TaskPath) -> Option<Vec<(TaskPath, &OpenTask)>> {
+    /// What the tasks inside of a subgraph wait for, on all levels, with their whole paths; and
+    /// whether it came to rest on all of them. None where it has no log.
+    pub(crate) fn resting(&self, path: &TaskPath) -> Option<(bool, Vec<(TaskPath, &OpenTask)>)> {
         let log = self.0.get(path)?;
         let head = log.head()?;
-        if !matches!(head.status, Status::Paused | Status::Parked) {
-            return None;
-        }
+        let mut rests = matches!(head.status, Status::Paused | Status::Parked);
         let mut tasks: Vec<_> = log
             .open
             .iter()
@@ -209,16 +207,23 @@ impl InnerLogs {
         let mut below: Vec<_> = below.collect();
         below.sort();
         for inner in below {
-            tasks.extend(self.resting(inner)?);
+            match self.resting(inner) {
+                Some((all, inside)) => {
+                    rests &= all;
+                    tasks.extend(inside);
+                }
+                None => rests = false,
+            }
         }
-        Some(tasks)
+        Some((rests, tasks))
     }
 
     /// The tasks that wait inside of a superstep of the outermost graph, with their whole paths.
     fn waiting(&self, step: u64) -> impl Iterator<Item = (TaskPath, &OpenTask)> {
         let outermost = self.0.keys().filter(|path| path.levels().len() == 1);
         let of_step = outermost.filter(move |path| path.first().step.get() == step);
-        of_step.filter_map(|path| self.resting(path)).flatten()
+        let tasks = of_step.filter_map(|path| self.resting(path));
+        tasks.flat_map(|(_, tasks)| tasks)
     }
 
     /// The same, without their paths.
