@@ -28,6 +28,6 @@ pub use error::{BuildError, Problem};
 pub use join::{JoinRef, Joining, Members};
 pub(crate) use settle::Leftover;
 pub use settle::Settled;
-pub(crate) use target::Dest;
+pub(crate) use target::{At, Dest};
 pub use target::{End, IntoTarget, NodeRef, OneWay, Place, Target, WorkerRef};
 pub use view::{AskView, EdgeView, FieldView, GraphView, JoinView, NodeKind, NodeView, Point};

@@ -335,7 +335,7 @@ impl Context {
         self.port.sleep(&self.standing(), key, until).await
     }
 
-    fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         Standing {
             step: self.step,
             node: self.node,

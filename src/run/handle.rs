@@ -44,9 +44,7 @@ pub struct Run<S: State> {
     pub(super) executed: u64,
     pub(super) limit: u64,
     /// The limit of a graph inside that has used up its supersteps, and the task that runs it.
-    pub(super) used_up: Option<(u64, TaskPath)>,
-    /// The same task, where the call ends for that.
-    pub(super) limited: Option<TaskPath>,
+    pub(super) limited: Option<(u64, TaskPath)>,
     /// For a run that had ended before: the checkpoint of its end.
     pub(super) ended_at: Option<crate::ids::Seq>,
 }
@@ -153,6 +151,7 @@ impl<S: State> Run<S> {
             return Ok(Progress::Ended(Ended::Paused { questions: 0 }));
         }
         self.stop.superstep = None;
+        self.limited = None;
         if let Some(listener) = &self.shared.port.listener {
             // A reader that does not read holds up the run, but not the end of it.
             tokio::select! {
@@ -194,7 +193,6 @@ impl<S: State> Run<S> {
         {
             return ended;
         }
-        self.limited = None;
         let Stage::Open(superstep) = &self.stage else {
             unreachable!("the superstep is open")
         };
@@ -226,7 +224,10 @@ impl<S: State> Run<S> {
                 .ended_at
                 .or_else(|| self.log.as_ref().and_then(Log::seq)),
             questions: self.questions.open(),
-            limited: self.limited.clone(),
+            limited: match (ended, &self.limited) {
+                (Ended::StepLimit { .. }, Some((_, whose))) => Some(whose.clone()),
+                _ => None,
+            },
         }
     }
 

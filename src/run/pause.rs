@@ -164,7 +164,7 @@ impl<S: State> Run<S> {
         }
         let path = |(step, node, index): Key| self.shared.path(step, node, index);
         let mut records = Vec::with_capacity(requests.len());
-        for request in &requests {
+        for request in &mut requests {
             match request {
                 Request::Step(task, step, _) => {
                     let step = recall::step_record(path(*task).to_string(), step);
@@ -178,12 +178,9 @@ impl<S: State> Run<S> {
                     let (task, at_ms) = (path(*task).to_string(), *at_ms);
                     records.push(Record::Begun(BegunRecord { task, at_ms }));
                 }
-                Request::Inner(write) => records.extend(
-                    write
-                        .records
-                        .iter()
-                        .map(|(_, record)| Record::Inner(record.clone())),
-                ),
+                Request::Inner(write) => {
+                    records.extend(write.records.drain(..).map(Record::Inner));
+                }
             }
         }
         let mut seq = None;
@@ -196,7 +193,7 @@ impl<S: State> Run<S> {
         for request in requests {
             let seq = seq.map(|seq| Seq::new(seq + number));
             number += match &request {
-                Request::Inner(write) => write.records.len() as u64,
+                Request::Inner(write) => write.stored.len() as u64,
                 _ => 1,
             };
             let done = match request {
@@ -482,7 +479,7 @@ impl<S: State> Run<S> {
                         let before = before.count() as u64;
                         let (stored, inner) = port
                             .inners
-                            .answer(&within.log, port.epoch, &answer, before)
+                            .answer(&within.log, port.epoch, answer, before)
                             .map_err(|why| {
                                 let place = format!("an answer to {id}");
                                 RunError::Store(why.at(place, "Give a shorter answer"))

@@ -4,6 +4,7 @@
 //! ones to tasks that are run again, and the new ones to the driver, which alone writes. A task that
 //! is retried, answered, or taken up by another process does not do again what is kept here.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,6 +55,8 @@ struct Known {
     timers: HashMap<String, u64>,
     /// Until when the task is to be let go.
     parked: Option<u64>,
+    /// Without a store: the run of the graph inside, which did not come to its end.
+    left: Option<Box<dyn Any + Send>>,
     /// Since when it is in its middle, if it is irreversible.
     begun: Option<u64>,
     /// The keys that the current try has used, and which try that is.
@@ -146,6 +149,20 @@ impl Recall {
     #[inline]
     pub(crate) fn any_begun(&self) -> bool {
         self.any_begun.load(Ordering::SeqCst)
+    }
+
+    /// Keeps the run of the graph that a task runs, where there is no store to keep it. Kept by what
+    /// lies around it, so that it goes with that.
+    pub(crate) fn leave(&self, task: Key, run: Box<dyn Any + Send>) {
+        self.with(task, |known| known.left = Some(run));
+    }
+
+    /// Gives back the run of the graph that a task runs.
+    pub(crate) fn take_left(&self, task: Key) -> Option<Box<dyn Any + Send>> {
+        match self.any.load(Ordering::SeqCst) {
+            true => self.with(task, |known| known.left.take()),
+            false => None,
+        }
     }
 
     /// Says that the tasks are run again, in the same process: each may use its keys anew.

@@ -662,7 +662,6 @@ impl<S: State> Runner<S> {
             pauses: false,
             over: false,
             executed: 0,
-            used_up: None,
             limited: None,
             ended_at: None,
         }

@@ -243,8 +243,7 @@ impl<S: State> Run<S> {
     /// Ends the call with tasks that neither ended nor wait: a graph inside has used up its
     /// supersteps or was told to stop, or the task is lost.
     async fn unfinished(&mut self) -> Result<Progress, RunError> {
-        if let Some((limit, whose)) = self.used_up.take() {
-            self.limited = Some(whose);
+        if let Some((limit, _)) = self.limited {
             return self.ended(Ended::StepLimit { limit }, Vec::new()).await;
         }
         if let Some(why) = self.stop.now() {

@@ -11,6 +11,7 @@ use crate::run::execute::{Layers, layers};
 use crate::run::handle::Run;
 use crate::run::log::Log;
 use crate::run::port::RunPort;
+use crate::run::recall::{Key, key};
 use crate::run::{Busy, Ended, RunError, RunOptions, Runner};
 use crate::state::{Snapshot, State};
 use crate::store::CheckpointStore;
@@ -40,7 +41,9 @@ struct Inner<S: State, I: State> {
 pub(crate) struct Host {
     /// What the task that runs it was lent.
     pub(crate) port: Arc<RunPort>,
-    /// That task, from the outermost graph in.
+    /// That task, in its own graph.
+    pub(crate) task: Key,
+    /// The same, from the outermost graph in.
     pub(crate) path: TaskPath,
     /// Its signs of life, if anybody looks: what lives inside of it is one.
     pub(crate) pulse: Option<Arc<Pulse>>,
@@ -54,12 +57,6 @@ impl<S: State, I: State> Nested<S, I> {
             leave,
             layers: Mutex::new(None),
         }))
-    }
-}
-
-impl<S: State, I: State> Nested<S, I> {
-    pub(super) fn into_body(self) -> Arc<dyn Body<S>> {
-        Arc::new(self)
     }
 }
 
@@ -82,6 +79,7 @@ impl<S: State, I: State> Inner<S, I> {
         };
         let host = Arc::new(Host {
             port,
+            task: key(&cx.standing()),
             path: cx.task(),
             pulse: cx.pulse(),
         });
@@ -101,8 +99,7 @@ impl<S: State, I: State> Inner<S, I> {
             }
             Ended::Paused { .. } | Ended::Parked { .. } => Held::Resting(resting(run.get(), &host)),
             Ended::StepLimit { limit } => {
-                let whose = run.get().limited.clone();
-                Held::Limited(limit, whose.unwrap_or(host.path.clone()))
+                Held::Limited(limit, report.limited.unwrap_or(host.path.clone()))
             }
             _ => Held::Stopped,
         };
@@ -117,7 +114,7 @@ impl<S: State, I: State> Inner<S, I> {
         enter: impl FnOnce() -> Result<(I, I::Update), NodeError>,
     ) -> Result<Run<I>, NodeError> {
         let (inners, stop) = (&host.port.inners, host.port.stop.clone());
-        if let Some(left) = inners.take(&host.path)
+        if let Some(left) = host.port.recall.take_left(host.task)
             && let Ok(mut run) = left.downcast::<Run<I>>()
         {
             run.taken_up(host, stop, limit);
@@ -194,7 +191,7 @@ impl<I: State> Drop for Kept<'_, I> {
             && run.log.is_none()
             && !run.over
         {
-            self.host.port.inners.leave(&self.host.path, Box::new(run));
+            self.host.port.recall.leave(self.host.task, Box::new(run));
         }
     }
 }

@@ -77,14 +77,15 @@ impl<S: State> Run<S> {
         match held {
             Held::Resting(resting) => self.rest(place, resting),
             Held::Limited(limit, whose) => {
-                self.used_up.get_or_insert((limit, whose));
+                self.limited.get_or_insert((limit, whose));
             }
             Held::Stopped => {}
         }
     }
 
     fn rest(&mut self, place: usize, resting: Resting) {
-        self.let_go(place);
+        self.wake(place);
+        self.questions.forget_inside(place);
         let rests = resting.rests;
         let due = resting.due_ms.filter(|_| rests);
         self.parked.extend(due.map(|due| (place, due)));
@@ -111,15 +112,9 @@ impl<S: State> Run<S> {
         self.parked.retain(|(parked, _)| *parked != place);
     }
 
-    /// Has a task that runs a graph be run again, where it waited for something inside.
-    pub(in crate::run) fn let_go(&mut self, place: usize) {
-        self.questions.forget_inside(place);
-        self.parked.retain(|(parked, _)| *parked != place);
-    }
-
     /// Tells the graphs inside what was written for them.
     pub(in crate::run) fn written_inside(&self, write: &InnerWrite, first: Seq) {
-        for ((stored, _), at) in write.records.iter().zip(first.get()..) {
+        for (stored, at) in write.stored.iter().zip(first.get()..) {
             let inners = &self.shared.port.inners;
             inners.written(&write.path, Seq::new(at), stored);
         }

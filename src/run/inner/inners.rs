@@ -1,6 +1,5 @@
 //! What all levels of one run share: the logs of its subgraphs, and the way to who writes them.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::held::Resting;
 use super::log::{InnerLog, InnerLogs};
-use super::store::request;
+use super::store::{framed, request};
 use crate::ids::{QuestionId, Seq, Step, TaskPath, ThreadId};
 use crate::policy::Layer;
 use crate::run::RunOptions;
@@ -33,9 +32,7 @@ pub(crate) struct Inners {
 #[derive(Default)]
 struct Known {
     logs: InnerLogs,
-    /// Without a store: the runs that did not come to their end.
-    left: HashMap<TaskPath, Box<dyn Any + Send>>,
-    /// Without a store: the answers for them.
+    /// Without a store: the answers to questions inside.
     answers: HashMap<QuestionId, Arc<[u8]>>,
 }
 
@@ -129,18 +126,11 @@ impl Inners {
         &self,
         path: &TaskPath,
         epoch: crate::ids::Epoch,
-        record: &Record,
+        record: Record,
         before: u64,
     ) -> Result<(Stored, InnerRecord), FrameError> {
         let next = self.with(path, |log| log.map_or(Seq::new(1), InnerLog::next));
-        let seq = Seq::new(next.get() + before);
-        let stored = Stored {
-            seq,
-            branch: crate::ids::Branch::new(0),
-            epoch,
-            record: Arc::new(record.clone()),
-        };
-        Ok((stored, InnerRecord::of(path, seq, epoch, record)?))
+        framed(path, Seq::new(next.get() + before), epoch, record)
     }
 
     /// What a task waits for whose subgraph has come to rest, where nothing inside can go on.
@@ -149,19 +139,6 @@ impl Inners {
             return None;
         }
         Resting::of(&self.known().logs, path, now_ms)
-    }
-
-    /// Keeps a run that did not come to its end, where there is no store to keep it.
-    pub(crate) fn leave(&self, path: &TaskPath, run: Box<dyn Any + Send>) {
-        self.changed().left.insert(path.clone(), run);
-    }
-
-    /// Gives back what was kept.
-    pub(crate) fn take(&self, path: &TaskPath) -> Option<Box<dyn Any + Send>> {
-        if !self.any.load(Ordering::SeqCst) {
-            return None;
-        }
-        self.known().left.remove(path)
     }
 
     /// Keeps an answer to a question inside, where there is no store to keep it.
@@ -179,7 +156,6 @@ impl Inners {
             let mut known = self.known();
             known.logs.restart(task);
             let stays = |path: &TaskPath| path != task && path.below(task).is_none();
-            known.left.retain(|path, _| stays(path));
             known.answers.retain(|id, _| stays(id.task()));
         }
     }
@@ -193,16 +169,12 @@ impl Inners {
         let mut known = self.known();
         known.logs.forget(within, step);
         match within {
-            None => {
-                known.left.clear();
-                known.answers.clear();
-            }
+            None => known.answers.clear(),
             Some(outer) => {
                 let stays = |task: &TaskPath| {
                     let below = task.below(outer);
                     below.is_none_or(|task| task.first().step != step)
                 };
-                known.left.retain(|path, _| stays(path));
                 known.answers.retain(|id, _| stays(id.task()));
             }
         }

@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use super::inners::Inners;
-use crate::ids::{Epoch, RunId, Seq, TaskPath, ThreadId};
+use crate::ids::{Branch, Epoch, RunId, Seq, TaskPath, ThreadId};
 use crate::run::recall::Request;
 use crate::store::{
-    CheckpointStore, Claim, Extent, Head, InnerRecord, Record, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Wish, Wished, Wishes, Write,
+    CheckpointStore, Claim, Extent, FrameError, Head, InnerRecord, Record, RunRow, StoreError,
+    Stored, Take, ThreadArchive, Wish, Wished, Wishes, Write,
 };
 
 const HINT: &str = "Restore the store from a copy, or fork the thread from an older checkpoint";
@@ -24,8 +24,10 @@ const HINT: &str = "Restore the store from a copy, or fork the thread from an ol
 #[derive(Debug)]
 pub(crate) struct InnerWrite {
     pub(crate) path: TaskPath,
-    /// Each with its frame, ready to be written.
-    pub(crate) records: Vec<(Stored, InnerRecord)>,
+    /// As the log of the subgraph has them.
+    pub(crate) stored: Vec<Stored>,
+    /// The same, as the thread's log has them.
+    pub(crate) records: Vec<InnerRecord>,
     pub(crate) done: oneshot::Sender<()>,
 }
 
@@ -87,15 +89,9 @@ impl CheckpointStore for InnerStore {
         let mut records = Vec::with_capacity(write.records.len());
         let mut seq = write.first;
         for record in write.records {
-            let inner = InnerRecord::of(&self.path, seq, self.epoch, &record)
-                .map_err(|fault| fault.at(self.place(seq), "Keep less in one value"))?;
-            let stored = Stored {
-                seq,
-                branch: write.branch,
-                epoch: self.epoch,
-                record: record.into(),
-            };
-            records.push((stored, inner));
+            let framed = framed(&self.path, seq, self.epoch, record);
+            records
+                .push(framed.map_err(|fault| fault.at(self.place(seq), "Keep less in one value"))?);
             seq = seq.next();
         }
         self.inners.write(&self.path, records).await
@@ -198,14 +194,34 @@ impl CheckpointStore for InnerStore {
     }
 }
 
+/// A record of the log of a subgraph, and the record of its thread that holds it.
+pub(super) fn framed(
+    path: &TaskPath,
+    seq: Seq,
+    epoch: Epoch,
+    record: Record,
+) -> Result<(Stored, InnerRecord), FrameError> {
+    let inner = InnerRecord::of(path, seq, epoch, &record)?;
+    let stored = Stored {
+        seq,
+        // Branches are those of the thread.
+        branch: Branch::new(0),
+        epoch,
+        record: record.into(),
+    };
+    Ok((stored, inner))
+}
+
 /// A write as the driver that is asked for it gets it.
 pub(super) fn request(
     path: TaskPath,
     records: Vec<(Stored, InnerRecord)>,
 ) -> (Request, oneshot::Receiver<()>) {
     let (done, written) = oneshot::channel();
+    let (stored, records) = records.into_iter().unzip();
     let write = InnerWrite {
         path,
+        stored,
         records,
         done,
     };

@@ -1,10 +1,12 @@
 //! Graphs as nodes: how a builder takes one.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::body::{Enter, Leave, Nested};
-use crate::graph::{Builder, Graph, Inside, NodeRef, WorkerRef};
+use crate::graph::{At, Builder, Graph, Inside, NodeRef, WorkerRef};
 use crate::node::{
     Exits, IntoOutput, NoQuestion, NodeError, Output, Payload, PayloadCodec, Returned,
 };
@@ -68,9 +70,7 @@ impl<S: State> Builder<S> {
     ) -> NodeRef<S, R::Exits> {
         let enter: Enter<S, I> = Box::new(move |_, state| Ok((I::default(), enter(state))));
         let leave: Leave<S, I> = Box::new(move |_, inner| left(leave(inner)));
-        let inside = Inside::of(graph.clone());
-        let body = Nested::new(graph, enter, leave).into_body();
-        NodeRef::new(self.add_inner::<R>(name.as_ref(), body, None, inside))
+        NodeRef::new(self.nest::<I, R>(name.as_ref(), graph, (enter, leave), None))
     }
 
     /// Adds a node that runs a graph whose state stays from one entry to the next, in a field of
@@ -101,9 +101,7 @@ impl<S: State> Builder<S> {
             }
             Ok(returned)
         });
-        let inside = Inside::of(graph.clone());
-        let body = Nested::new(graph, enter, leave).into_body();
-        NodeRef::new(self.add_inner::<R>(name.as_ref(), body, None, inside))
+        NodeRef::new(self.nest::<I, R>(name.as_ref(), graph, (enter, leave), None))
     }
 
     /// Adds a worker that runs a graph: one instance for each payload, each with a state, a path and
@@ -124,10 +122,20 @@ impl<S: State> Builder<S> {
             Box::new(move |payload, state| Ok((I::default(), enter(typed::<P>(payload)?, state))));
         let leave: Leave<S, I> =
             Box::new(move |payload, inner| left(leave(typed::<P>(payload)?, inner)));
-        let inside = Inside::of(graph.clone());
-        let body = Nested::new(graph, enter, leave).into_body();
         let codec = Some(PayloadCodec::of::<P>());
-        WorkerRef::new(self.add_inner::<R>(name.as_ref(), body, codec, inside))
+        WorkerRef::new(self.nest::<I, R>(name.as_ref(), graph, (enter, leave), codec))
+    }
+
+    fn nest<I: State, R: IntoOutput<S>>(
+        &mut self,
+        name: &str,
+        graph: Graph<I>,
+        (enter, leave): (Enter<S, I>, Leave<S, I>),
+        payload: Option<PayloadCodec>,
+    ) -> At {
+        let inside = Inside::of(graph.clone());
+        let body = Arc::new(Nested::new(graph, enter, leave));
+        self.add_inner::<R>(name, body, payload, inside)
     }
 }
 
