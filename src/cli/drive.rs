@@ -23,7 +23,7 @@ use super::shell::{Shell, quoted, unread};
 use super::signal::Signals;
 use super::when::date;
 use super::{answer, worker};
-use crate::store::{CheckpointStore, Status, StoreError};
+use crate::store::{CheckpointStore, Head, Status, StoreError};
 use crate::{Cancel, Ended, EventKind, GraphView, RunError, RunOptions, ThreadId};
 
 /// Starts a run.
@@ -117,10 +117,7 @@ async fn resume_one(
     args: &ResumeArgs,
 ) -> Result<Exit, Failure> {
     let head = super::list::head(shell, &**store, thread).await?;
-    let known = shell.graph(&head.graph).map_err(|mut failure| {
-        failure.what = format!("thread {thread} cannot be taken up: {}", failure.what);
-        failure
-    })?;
+    let known = graph_of(shell, thread, &head)?;
     let probe = check_probes(shell, &*known, &args.probes)?;
     let watched = Watched {
         known: &*known,
@@ -129,6 +126,18 @@ async fn resume_one(
         probes: &args.probes,
     };
     drive(shell, thread, Arc::clone(store), known.go_on(), watched).await
+}
+
+/// The graph of a thread that is to be taken up.
+pub(super) fn graph_of(
+    shell: &Shell,
+    thread: &ThreadId,
+    head: &Head,
+) -> Result<Arc<dyn Known>, Failure> {
+    shell.graph(&head.graph).map_err(|mut failure| {
+        failure.what = format!("thread {thread} cannot be taken up: {}", failure.what);
+        failure
+    })
 }
 
 /// Checks how a run is to be disturbed and watched, before anything is stored.

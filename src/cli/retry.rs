@@ -1,7 +1,7 @@
 //! `retry`: tasks of the open superstep run again, whatever they had brought.
 
 use super::args::RetryArgs;
-use super::drive::{Watched, check_probes, drive};
+use super::drive::{Watched, check_probes, drive, graph_of};
 use super::exit::{Exit, Failure};
 use super::list::head;
 use super::shell::Shell;
@@ -12,11 +12,7 @@ use crate::{NodeName, Step, TaskPath};
 pub(super) async fn retry(shell: &mut Shell, args: RetryArgs) -> Result<Exit, Failure> {
     let store = shell.old_store()?;
     let head = head(shell, &*store, &args.thread).await?;
-    let known = shell.graph(&head.graph).map_err(|mut failure| {
-        let thread = &args.thread;
-        failure.what = format!("thread {thread} cannot be taken up: {}", failure.what);
-        failure
-    })?;
+    let known = graph_of(shell, &args.thread, &head)?;
     let show = shell.on("show", &args.thread);
     let tasks = args.tasks.iter().map(|word| {
         let wrong = || Failure::usage(format!("{word:?} names no task")).next(show.clone());

@@ -125,28 +125,6 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
     match event {
         EventKind::Started { at_ms, .. } => begin(calls, open, *at_ms),
         EventKind::Resumed { at_ms, .. } => begin(calls, open, *at_ms),
-        EventKind::TaskFinished {
-            task,
-            tries,
-            tolerated,
-            ..
-        } => {
-            let end = tolerated.clone().map_or(End::Finished, End::Tolerated);
-            put(open, 0.0, task, tries, end);
-        }
-        EventKind::TaskFailed {
-            task,
-            tries,
-            error,
-            exit,
-            ..
-        } => {
-            let end = match exit {
-                Some(_) => End::Handled(error.clone()),
-                None => End::Failed(error.clone()),
-            };
-            put(open, 0.0, task, tries, end);
-        }
         EventKind::Committed { step, at_ms, .. } => {
             let call = open.get_or_insert_with(|| Call::at(*at_ms as f64));
             let stage = call.stage(step.get());
@@ -159,7 +137,11 @@ fn add(calls: &mut Vec<Call>, open: &mut Option<Call>, event: &EventKind) {
             call.status = Some(status.clone());
             calls.push(call);
         }
-        _ => {}
+        _ => {
+            if let Some((task, tries, end)) = ended(event) {
+                put(open, 0.0, task, tries, end);
+            }
+        }
     }
 }
 
@@ -181,10 +163,9 @@ fn add_inside(
     event: &EventKind,
 ) {
     let level = inside.entry(outer.clone()).or_default();
-    let (task, tries, end) = match event {
+    match event {
         EventKind::Started { at_ms, .. } | EventKind::Resumed { at_ms, .. } => {
             (level.from, level.tasks) = (*at_ms as f64, Vec::new());
-            return;
         }
         EventKind::Committed { at_ms, .. } => {
             level.from = *at_ms as f64;
@@ -195,8 +176,19 @@ fn add_inside(
                     task.closed = Some(*at_ms as f64);
                 }
             }
-            return;
         }
+        _ => {
+            if let Some((task, tries, end)) = ended(event) {
+                let place = put(open, level.from, task, tries, end);
+                level.tasks.push(place);
+            }
+        }
+    }
+}
+
+/// How a task ended, if the event says so.
+fn ended(event: &EventKind) -> Option<(&TaskPath, &[Try], End)> {
+    match event {
         EventKind::TaskFinished {
             task,
             tries,
@@ -204,7 +196,7 @@ fn add_inside(
             ..
         } => {
             let end = tolerated.clone().map_or(End::Finished, End::Tolerated);
-            (task, tries, end)
+            Some((task, tries, end))
         }
         EventKind::TaskFailed {
             task,
@@ -217,12 +209,10 @@ fn add_inside(
                 Some(_) => End::Handled(error.clone()),
                 None => End::Failed(error.clone()),
             };
-            (task, tries, end)
+            Some((task, tries, end))
         }
-        _ => return,
-    };
-    let place = put(open, level.from, task, tries, end);
-    level.tasks.push(place);
+        _ => None,
+    }
 }
 
 fn begin(calls: &mut Vec<Call>, open: &mut Option<Call>, at_ms: u64) {

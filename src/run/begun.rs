@@ -139,7 +139,7 @@ impl<S: State> Run<S> {
         if !self.shared.port.recall.any_begun() {
             return Ok(());
         }
-        let left = self.left();
+        let left = self.left_open();
         let tables = self.shared.graph.tables();
         let mut fresh = Vec::new();
         let mut asked: Vec<Key> = Vec::new();
@@ -190,7 +190,7 @@ impl<S: State> Run<S> {
         }
         let tables = self.shared.graph.tables();
         let mut done = Vec::new();
-        for (place, (step, node, _)) in self.left() {
+        for (place, (step, node, _)) in self.left_open() {
             let last = self.own(place).last();
             let answer = last.and_then(|asking| asking.answer.as_deref());
             let Some(answer) = answer.and_then(|bytes| Codec::MessagePack.decode(bytes).ok())
@@ -211,19 +211,10 @@ impl<S: State> Run<S> {
                 Err(error) => return Err(self.broke(None, step, error).await),
             }
         }
-        if done.is_empty() {
-            return Ok(());
+        match done.is_empty() {
+            true => Ok(()),
+            false => self.take_outcomes(done).await,
         }
-        if self.shared.timed {
-            let step = self.state_and_step().1 + 1;
-            let seqs = self.write_outcomes(step, &done).await?;
-            self.recorded.extend(seqs);
-        }
-        if let Stage::Open(superstep) = &mut self.stage {
-            let done = done.into_iter().map(|(place, outcome, _)| (place, outcome));
-            superstep.recorded.extend(done);
-        }
-        Ok(())
     }
 
     /// Has a task be asked about that began, and whose outcome is discarded.
@@ -243,17 +234,14 @@ impl<S: State> Run<S> {
     }
 
     /// The tasks of the open superstep that have not ended and do not wait.
-    fn left(&self) -> Vec<(usize, Key)> {
+    fn left_open(&self) -> Vec<(usize, Key)> {
         let Stage::Open(superstep) = &self.stage else {
             return Vec::new();
         };
-        let mut done = vec![false; superstep.tasks.len()];
-        for (place, _) in &superstep.recorded {
-            done[*place] = true;
-        }
-        let left = superstep.tasks.iter().enumerate();
-        let left = left.filter(|(place, _)| !done[*place] && !self.waits(*place));
-        left.map(|(place, task)| (place, (superstep.step, task.node, task.index)))
-            .collect()
+        let task = |place: usize| {
+            let task = &superstep.tasks[place];
+            (place, (superstep.step, task.node, task.index))
+        };
+        self.left(superstep).into_iter().map(task).collect()
     }
 }

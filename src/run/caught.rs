@@ -38,16 +38,7 @@ impl<S: State> Run<S> {
                 None => left.push((path, error, attempts)),
             }
         }
-        if done.is_empty() {
-            return Ok(left);
-        }
-        let seqs = self.write_outcomes(step, &done).await?;
-        self.recorded.extend(seqs);
-        let Stage::Open(superstep) = &mut self.stage else {
-            unreachable!("the superstep is open")
-        };
-        let done = done.into_iter().map(|(place, outcome, _)| (place, outcome));
-        superstep.recorded.extend(done);
+        self.take_outcomes(done).await?;
         Ok(left)
     }
 

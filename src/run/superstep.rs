@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 use tracing::Span;
 
-use super::close::{Failed, failed_tasks, stopped};
+use super::close::{Done, Failed, failed_tasks, stopped};
 use super::crowd::{Crowd, Drawn, Job};
 use super::execute::{Gave, Scene, TaskEnd, guarded};
 use super::handle::{Progress, Run, Stage};
@@ -278,14 +278,7 @@ impl<S: State> Run<S> {
 
     /// The places of the tasks that are left to run, shuffled where a test asks for it.
     fn todo(&self, superstep: &Superstep<S>) -> Vec<usize> {
-        let mut done = vec![false; superstep.tasks.len()];
-        for (place, _) in &superstep.recorded {
-            done[*place] = true;
-        }
-        for (place, done) in done.iter_mut().enumerate() {
-            *done |= self.waits(place);
-        }
-        let mut todo: Vec<usize> = (0..done.len()).filter(|place| !done[*place]).collect();
+        let mut todo = self.left(superstep);
         if let Some(seed) = self.options.shuffle {
             let mut random = seed ^ superstep.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             for last in (1..todo.len()).rev() {
@@ -296,6 +289,16 @@ impl<S: State> Run<S> {
             }
         }
         todo
+    }
+
+    /// The places of the tasks that have not ended and do not wait.
+    pub(super) fn left(&self, superstep: &Superstep<S>) -> Vec<usize> {
+        let mut left = vec![true; superstep.tasks.len()];
+        for (place, _) in &superstep.recorded {
+            left[*place] = false;
+        }
+        let is_left = |place: &usize| left[*place] && !self.waits(*place);
+        (0..left.len()).filter(is_left).collect()
     }
 
     /// Takes the end of a task that is not written anywhere.
@@ -329,45 +332,33 @@ impl<S: State> Run<S> {
         ends: Vec<(usize, TaskEnd<S::Update>)>,
         failed: &mut Vec<Failed>,
     ) -> Result<(), RunError> {
-        let mut asked = Vec::new();
-        if !self.shared.timed {
-            for (place, end) in ends {
-                self.keep(place, end, &mut asked, failed);
-            }
-            return self.ask(asked, failed).await;
-        }
-        let Stage::Open(superstep) = &self.stage else {
-            unreachable!("the superstep is open")
-        };
-        let step = superstep.step;
-        let mut well = Vec::with_capacity(ends.len());
-        let mut helds = Vec::new();
+        let (mut well, mut asked) = (Vec::with_capacity(ends.len()), Vec::new());
         for (place, TaskEnd { result, attempts }) in ends {
             match result {
                 Ok(Gave::Outcome(outcome)) => well.push((place, outcome, attempts)),
-                Ok(Gave::Asked(questions)) => asked.push((place, questions, attempts)),
-                Ok(Gave::Parked(due_ms)) => self.parked.push((place, due_ms)),
-                Ok(Gave::Held(held)) => helds.push((place, held)),
-                Err(error) => {
-                    let task = &superstep.tasks[place];
-                    let path = self.shared.path(step, task.node, task.index);
-                    failed.push((path, error, attempts));
-                }
+                result => self.keep(place, TaskEnd { result, attempts }, &mut asked, failed),
             }
         }
-        helds
-            .into_iter()
-            .for_each(|(place, held)| self.hold(place, held));
-        let seqs = self.write_outcomes(step, &well).await?;
-        self.recorded.extend(seqs);
+        self.take_outcomes(well).await?;
+        self.ask(asked, failed).await
+    }
+
+    /// Takes outcomes of tasks of the open superstep, which are recorded where anything is.
+    pub(super) async fn take_outcomes(
+        &mut self,
+        done: Vec<Done<S::Update>>,
+    ) -> Result<(), RunError> {
+        if self.shared.timed && !done.is_empty() {
+            let step = self.state_and_step().1 + 1;
+            let seqs = self.write_outcomes(step, &done).await?;
+            self.recorded.extend(seqs);
+        }
         let Stage::Open(superstep) = &mut self.stage else {
             unreachable!("the superstep is open")
         };
-        let well = well.into_iter();
-        superstep
-            .recorded
-            .extend(well.map(|(place, outcome, _)| (place, outcome)));
-        self.ask(asked, failed).await
+        let done = done.into_iter().map(|(place, outcome, _)| (place, outcome));
+        superstep.recorded.extend(done);
+        Ok(())
     }
 
     /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not

@@ -1,6 +1,7 @@
 //! A graph as a node of another: it keeps its own state, asks, fails, stops and goes on under the
 //! path of the node that runs it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::store::{MemoryStore, Severity, Status, check};
@@ -240,6 +241,40 @@ fn without_a_store_the_handle_holds_what_is_inside() {
         assert_eq!(report.ended, Ended::Finished);
         assert_eq!(report.state.log, ["p", "n1", "n2 A", "n3 B", "n4", "q"]);
         assert_eq!((calls.of("n1"), calls.of("n2"), calls.of("n4")), (1, 2, 1));
+    });
+}
+
+/// What waits inside goes with the handle that holds it, on every level.
+#[test]
+fn what_waits_inside_is_dropped_with_its_handle() {
+    on_both(async || {
+        let held = Arc::new(());
+        let gone = Arc::downgrade(&held);
+        let mut low = Graph::builder("low");
+        let waits = async |_: Arc<()>, _: Snapshot<Inner>, _: Context| {
+            Ok::<Asks, NodeError>(Output::ask("q", Which { number: 1 }))
+        };
+        let waits = low.node("waits", with(held, waits));
+        low.start(waits);
+        low.edge(waits, End);
+        let mut middle = Graph::builder("middle");
+        let low = middle.subgraph(
+            "low",
+            low.build().unwrap(),
+            |_: &Inner| Inner::update(),
+            |_| Inner::update(),
+        );
+        middle.start(low);
+        middle.edge(low, End);
+        let graph = around(&Calls::default(), middle.build().unwrap(), 1);
+        let runner = Place::Nowhere.runner(graph, RunOptions::new());
+        let mut run = runner.open(&thread("t"), start()).await.unwrap();
+        let report = run.finish().await.unwrap();
+        assert_eq!(report.ended, Ended::Paused { questions: 1 });
+        drop((report, runner));
+        assert!(gone.upgrade().is_some(), "the handle holds it");
+        drop(run);
+        assert!(gone.upgrade().is_none(), "nothing else does");
     });
 }
 
