@@ -210,8 +210,9 @@ fn what_is_open_stays_with_all_that_it_needs() {
                 .base_every(2)
                 .siblings(Siblings::Collect)
                 .retention(Retention::last(1));
-            let failed = place.runner(graph(), options.clone());
-            let failed = failed.run(&t, to(1)).await;
+            // The folder is let go of for the next process.
+            let failed = async { place.runner(graph(), options.clone()).run(&t, to(1)).await };
+            let failed = failed.await;
             assert!(matches!(failed, Err(RunError::Node { .. })), "{failed:?}");
             let store = place.open().unwrap();
             let runner = Runner::new(graph())

@@ -8,7 +8,7 @@ use std::task::{Context as Waker, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt;
-use milepost::store::{CheckpointStore, Retention, StoreError};
+use milepost::store::{CheckpointStore, StoreError};
 use milepost::{
     Answers, Busy, Command, Ended, Event, OpenQuestion, Progress, Report, Run, RunError, RunId,
     RunOptions, Runner, Snapshot, ThreadId, questions,
@@ -124,18 +124,12 @@ impl<'c> Lives<'c> {
 
     fn options(&mut self) -> RunOptions {
         let tape = &mut self.tape;
-        let mut options = RunOptions::new();
-        // Where there are many bases, nothing depends on what lies before them.
-        let base_every = |options: RunOptions, commits| match commits {
-            1 | 2 => options.base_every(commits).retention(Retention::last(1)),
-            _ => options.base_every(commits),
-        };
-        options = options
+        let mut options = RunOptions::new()
             .busy(Busy::Wait(Duration::from_secs(60)))
             .poison_limit(1_000)
-            .shuffle(u64::from(tape.next()));
-        options = base_every(options, [64, 1, 2, 3][tape.below(4)]);
-        options = options.park_after([Duration::from_secs(1), Duration::ZERO][tape.below(2)]);
+            .shuffle(u64::from(tape.next()))
+            .base_every([64, 1, 2, 3][tape.below(4)])
+            .park_after([Duration::from_secs(1), Duration::ZERO][tape.below(2)]);
         if let limit @ 1.. = tape.below(3) {
             options = options.concurrency(limit);
         }
