@@ -75,6 +75,7 @@ impl Slot {
     }
 
     /// Whether what stands here holds more than what tells threads and runs apart.
+    #[cfg(feature = "encryption")]
     pub(super) fn holds_values(&self) -> bool {
         matches!(self.0[PREFIX - 1], RECORD | SEGMENT | WISH)
     }
