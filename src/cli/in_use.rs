@@ -14,7 +14,8 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, RunRow, SledOptions, SledStore, Status,
+    Asked, CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, SledOptions, SledStore,
+    Status,
     StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 #[cfg(unix)]
@@ -289,8 +290,8 @@ impl CheckpointStore for Sight {
         self.way().store.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.way().store.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.way().store.retain(what).await
     }
 }
 

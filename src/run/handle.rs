@@ -13,6 +13,7 @@ use super::ask::Questions;
 use super::execute::Shared;
 use super::log::Log;
 use super::recall::Request;
+use super::retain::Retaining;
 use super::stop::{Stop, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
@@ -47,6 +48,8 @@ pub struct Run<S: State> {
     pub(super) limited: Option<(u64, TaskPath)>,
     /// For a run that had ended before: the checkpoint of its end.
     pub(super) ended_at: Option<crate::ids::Seq>,
+    /// When older checkpoints are dropped next.
+    pub(super) retaining: Retaining,
 }
 
 /// Where a run stands.
@@ -110,11 +113,15 @@ impl<S: State> Run<S> {
     pub async fn finish(&mut self) -> Result<Report<S>, RunError> {
         let span = self.span();
         let run = async {
-            loop {
-                if let Progress::Ended(ended) = self.advance(u64::MAX).await? {
-                    return Ok(self.report(ended));
+            let told = loop {
+                match self.advance(u64::MAX).await {
+                    Ok(Progress::Committed(_)) => self.retain_on_the_way().await,
+                    Ok(Progress::Ended(ended)) => break Ok(self.report(ended)),
+                    Err(error) => break Err(error),
                 }
-            }
+            };
+            self.retain_at_the_end().await;
+            told
         };
         run.instrument(span).await
     }
@@ -125,7 +132,15 @@ impl<S: State> Run<S> {
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
         let span = self.span();
-        self.advance(1).instrument(span).await
+        let step = async {
+            let told = self.advance(1).await;
+            match told {
+                Ok(Progress::Committed(_)) => self.retain_on_the_way().await,
+                _ => self.retain_at_the_end().await,
+            }
+            told
+        };
+        step.instrument(span).await
     }
 
     fn span(&self) -> tracing::Span {

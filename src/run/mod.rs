@@ -31,6 +31,7 @@ mod recheck;
 mod record;
 mod replay;
 mod report;
+mod retain;
 mod retry;
 mod runner;
 mod schema;

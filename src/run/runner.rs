@@ -14,6 +14,7 @@ use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
+use super::retain::Retaining;
 use super::settle::{LeftOpen, Settled};
 use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
@@ -236,8 +237,18 @@ impl<S: State> Runner<S> {
     /// [`RunError::NotFound`], and what reading may find.
     pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
-        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
-        self.state_at(thread, head.seq).await
+        let mut head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        loop {
+            let state = self.state_at(thread, head.seq).await;
+            if state.is_ok() {
+                return state;
+            }
+            // A run that moves the head on may drop meanwhile what the old one is read from.
+            match store.head(thread).await? {
+                Some(moved) if moved.base != head.base => head = moved,
+                _ => return state,
+            }
+        }
     }
 
     /// Claims the thread, loads it, and applies the command.
@@ -633,6 +644,16 @@ impl<S: State> Runner<S> {
             pulse: host.and_then(|host| host.pulse.clone()),
         };
         let deadline = self.options.deadline;
+        let retaining = match &log {
+            Some(log) if !self.options.retention.keeps_all() => Retaining::from(
+                log.claimed()
+                    .head
+                    .as_ref()
+                    .map(|head| head.base)
+                    .unwrap_or_default(),
+            ),
+            _ => Retaining::NEVER,
+        };
         Run {
             shared: Arc::new(Shared {
                 graph: self.graph.clone(),
@@ -664,6 +685,7 @@ impl<S: State> Runner<S> {
             executed: 0,
             limited: None,
             ended_at: None,
+            retaining,
         }
     }
 }

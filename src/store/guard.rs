@@ -71,6 +71,18 @@ impl Standing {
     }
 }
 
+/// Whether a claim with this epoch is the newest one of a thread.
+pub(crate) fn owns(thread: &ThreadId, epoch: Epoch, current: Epoch) -> Result<(), StoreError> {
+    match epoch == current {
+        true => Ok(()),
+        false => Err(StoreError::Fenced {
+            thread: thread.clone(),
+            found: epoch,
+            current,
+        }),
+    }
+}
+
 /// Whether a write makes sense by itself, whatever the thread looks like.
 pub(crate) fn sound(write: &Write) -> Result<(), StoreError> {
     let refuse = |reason| {

@@ -22,9 +22,11 @@ mod line;
 mod memory;
 mod record;
 mod retain;
+mod retention;
 #[cfg(feature = "sled")]
 mod rows;
 mod rules;
+mod transfer;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
@@ -57,4 +59,6 @@ pub use record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use retention::{Retain, Retained, Retention, Surplus};
+pub use transfer::{Transferred, transfer};
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

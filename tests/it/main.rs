@@ -20,6 +20,8 @@ mod cli_cancel;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_compact;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
@@ -103,6 +105,8 @@ mod pictures;
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
+#[cfg(feature = "sled")]
+mod retention;
 #[cfg(feature = "sled")]
 mod retries;
 mod rooms;

@@ -48,6 +48,7 @@ use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
+use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
@@ -93,6 +94,10 @@ impl<E> DiskStore<E> {
             inner: Arc::new(Inner::start(opened)?),
             engine: PhantomData,
         })
+    }
+
+    async fn keep(&self, what: Upkeep) -> Result<Retained, StoreError> {
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
     }
 
     /// The folder.
@@ -294,12 +299,12 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             thread: archive.thread,
             rows,
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
@@ -307,12 +312,11 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             from: from.clone(),
             to: to.clone(),
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let what = Upkeep::Prune(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.keep(Upkeep::Prune(what)).await
     }
 
     async fn durable(&self) -> Result<(), StoreError> {
