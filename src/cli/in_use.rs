@@ -14,7 +14,7 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, RunRow, SledStore, Status, StoreError, Stored,
+    Asked, CheckpointStore, Claim, Extent, Head, RunRow, Status, StoreEngine, StoreError, Stored,
     Take, ThreadArchive, Wish, Wished, Write,
 };
 #[cfg(unix)]
@@ -31,10 +31,13 @@ const TRIES: u32 = 5;
 const WIDTH: usize = 100;
 
 /// Opens a store to write to it. Who has only just come may be looking, and go in a moment.
-pub(super) fn open(place: &Path) -> Result<SledStore, StoreError> {
+pub(super) fn open(
+    place: &Path,
+    engine: StoreEngine,
+) -> Result<Arc<dyn CheckpointStore>, StoreError> {
     let deadline = Instant::now() + PASSING;
     loop {
-        match SledStore::open(place) {
+        match engine.open(place) {
             Err(StoreError::Locked { .. })
                 if held(place).is_some_and(|time| time < PASSING) && Instant::now() < deadline =>
             {
@@ -70,6 +73,7 @@ impl Shown {
 #[derive(Debug)]
 pub(super) struct Sight {
     place: PathBuf,
+    engine: StoreEngine,
     way: Mutex<Way>,
 }
 
@@ -85,10 +89,11 @@ struct Way {
 
 impl Sight {
     /// Opens a store, or finds the window of the process that has it open.
-    pub(super) fn find(place: &Path) -> Result<Self, StoreError> {
+    pub(super) fn find(place: &Path, engine: StoreEngine) -> Result<Self, StoreError> {
         Ok(Self {
             place: place.to_owned(),
-            way: Mutex::new(Way::find(place)?),
+            engine,
+            way: Mutex::new(Way::find(place, engine)?),
         })
     }
 
@@ -96,6 +101,7 @@ impl Sight {
     pub(super) fn own(store: Arc<dyn CheckpointStore>) -> Self {
         Self {
             place: PathBuf::new(),
+            engine: StoreEngine::Sled,
             way: Mutex::new(Way {
                 store,
                 in_use: false,
@@ -115,19 +121,18 @@ impl Sight {
     }
 
     fn find_again(&self) -> Result<(), StoreError> {
-        let found = Way::find(&self.place)?;
+        let found = Way::find(&self.place, self.engine)?;
         *self.way.lock().unwrap_or_else(PoisonError::into_inner) = found;
         Ok(())
     }
 }
 
 impl Way {
-    fn find(place: &Path) -> Result<Self, StoreError> {
+    fn find(place: &Path, engine: StoreEngine) -> Result<Self, StoreError> {
         let deadline = Instant::now() + PASSING;
         loop {
-            let locked = match SledStore::open(place) {
+            let locked = match engine.open(place) {
                 Ok(store) => {
-                    let store: Arc<dyn CheckpointStore> = Arc::new(store);
                     return Ok(Self {
                         _shown: Shown::open(&store, place).map(Arc::new),
                         store,

@@ -11,7 +11,7 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod disk;
 mod finding;
 mod frame;
@@ -22,15 +22,19 @@ mod line;
 mod memory;
 mod record;
 mod retain;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
 
+#[cfg(any(feature = "sled", feature = "fjall"))]
+pub use self::disk::{DiskStore, StoreEngine};
+#[cfg(feature = "fjall")]
+pub use self::disk::{Fjall, FjallOptions, FjallStore};
 #[cfg(feature = "sled")]
-pub use self::disk::{DiskStore, Sled, SledOptions, SledStore};
+pub use self::disk::{Sled, SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};

@@ -25,6 +25,8 @@ mod cli_crash;
 mod cli_doctor;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_effects;
+#[cfg(all(feature = "cli", feature = "graphs", feature = "fjall"))]
+mod cli_engines;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
@@ -82,7 +84,7 @@ mod failed_merges;
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
-#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+#[cfg(all(unix, feature = "cli", feature = "graphs", feature = "fjall"))]
 mod guide;
 #[cfg(feature = "sled")]
 mod idle;
@@ -128,12 +130,16 @@ mod steps;
 #[cfg(feature = "sled")]
 mod store_archive;
 mod store_conformance;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_damage;
+#[cfg(any(feature = "sled", feature = "fjall"))]
+mod store_disk;
+#[cfg(feature = "fjall")]
+mod store_fjall;
 mod store_format;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_kill;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;
