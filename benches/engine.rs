@@ -256,6 +256,8 @@ fn with_store<S: State>(runner: Runner<S>, store: &str, folder: &Path) -> Outcom
         "none" => runner,
         "mem" => runner.store(MemoryStore::new()),
         "sled" => runner.store(SledStore::open(folder)?),
+        #[cfg(feature = "fjall")]
+        "fjall" => runner.store(milepost::store::FjallStore::open(folder)?),
         other => return Err(format!("no store {other}: none, mem, sled").into()),
     })
 }

@@ -100,6 +100,7 @@
 //! | feature | brings | default |
 //! | --- | --- | --- |
 //! | `sled` | [`store::SledStore`], the durable store | yes |
+//! | `fjall` | `store::FjallStore`, a second durable store | no |
 //! | `window` | [`store::Window`] and [`store::Peer`]: a store in use is looked at (Unix) | yes |
 //! | `conformance` | the suite that every store must pass, as a public module | no |
 //! | `cli` | the commands, for a binary of one's own | no |

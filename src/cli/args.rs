@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::store::Status;
+use crate::store::{Status, StoreEngine};
 use crate::{RunId, ThreadId};
 
 /// Runs typed state graphs, and takes them up again after a crash.
@@ -34,6 +34,9 @@ pub(super) struct Globals {
     /// The store's folder, or `memory` [default: ./mileposts, or what MILEPOST_STORE says]
     #[arg(long, global = true, value_name = "PATH|memory")]
     pub(super) store: Option<PathBuf>,
+    /// What keeps a new store: sled or fjall [default: sled, or what MILEPOST_ENGINE says]
+    #[arg(long, global = true, value_name = "ENGINE", value_parser = engine)]
+    pub(super) engine: Option<StoreEngine>,
     /// How many supersteps this call may execute [default: 1000]
     #[arg(long, global = true, value_name = "N", value_parser = limit)]
     pub(super) step_limit: Option<u64>,
@@ -549,6 +552,14 @@ fn seq(text: &str) -> Result<u64, &'static str> {
 fn limit(text: &str) -> Result<u64, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or("a whole number from 1 on is expected")
+}
+
+/// The name of an engine.
+pub(super) fn engine(text: &str) -> Result<StoreEngine, &'static str> {
+    let engine = StoreEngine::ALL
+        .into_iter()
+        .find(|engine| engine.name() == text);
+    engine.ok_or("sled or fjall is expected")
 }
 
 fn tasks(text: &str) -> Result<u16, &'static str> {

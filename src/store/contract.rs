@@ -382,6 +382,24 @@ pub enum StoreError {
         /// The version that this program speaks.
         known: u16,
     },
+    /// The store is kept by another engine than the one that was to open it.
+    #[error("the store {} is kept by {found}, not by {expected}: threads move from one to the other by export and import", path.display())]
+    OtherEngine {
+        /// The store's folder.
+        path: PathBuf,
+        /// The engine that keeps it.
+        found: &'static str,
+        /// The engine that was to open it.
+        expected: &'static str,
+    },
+    /// The program was built without the engine of a store.
+    #[error("the store {} needs {engine}, and this program was built without it", path.display())]
+    NoEngine {
+        /// The store's folder.
+        path: PathBuf,
+        /// The engine: the name of a feature of this crate.
+        engine: &'static str,
+    },
     /// Stored bytes cannot be trusted.
     #[error("{place} is damaged: {found}. {hint}")]
     Corrupt {

@@ -11,7 +11,7 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod disk;
 mod finding;
 mod frame;
@@ -23,7 +23,7 @@ mod memory;
 mod record;
 mod retain;
 mod retention;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
 mod transfer;
@@ -31,11 +31,14 @@ mod transfer;
 mod window;
 mod wish;
 
-#[cfg(feature = "sled")]
-pub use self::disk::{DiskStore, Sled, SledOptions, SledStore};
-#[cfg(feature = "sled")]
-#[cfg(feature = "encryption")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
+pub use self::disk::{DiskStore, StoreEngine};
+#[cfg(feature = "fjall")]
+pub use self::disk::{Fjall, FjallOptions, FjallStore};
+#[cfg(all(feature = "encryption", any(feature = "sled", feature = "fjall")))]
 pub use self::disk::{KeyError, Keyring};
+#[cfg(feature = "sled")]
+pub use self::disk::{Sled, SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};

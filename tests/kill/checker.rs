@@ -258,12 +258,7 @@ async fn finished_is_finished(
     plan: &Plan,
     records: &[Stored],
 ) -> Result<(), String> {
-    let runner = runner(
-        plan.shape,
-        &remains.diary,
-        Arc::clone(&remains.store) as _,
-        None,
-    );
+    let runner = runner(plan.shape, &remains.diary, Arc::clone(&remains.store), None);
     let before = remains.state(plan).await?;
     for again in [
         Command::go_on(),

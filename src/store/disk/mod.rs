@@ -6,6 +6,8 @@
 
 mod claims;
 mod engine;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod folder;
 #[cfg(feature = "encryption")]
 mod keyring;
@@ -15,11 +17,14 @@ mod read;
 mod restore;
 #[cfg(feature = "sled")]
 mod sled;
-#[cfg(all(test, feature = "sled", feature = "conformance"))]
+#[cfg(all(test, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
+#[cfg(feature = "conformance")]
+mod unsynced;
 mod upkeep;
 mod vault;
+mod which;
 mod writer;
 
 use std::fmt;
@@ -33,14 +38,19 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::engine::Opened;
+#[cfg(feature = "fjall")]
+pub use self::fjall::{Fjall, FjallOptions, FjallStore};
 #[cfg(feature = "encryption")]
 pub use self::keyring::{KeyError, Keyring};
 use self::keys::Slot;
 use self::read::View;
 #[cfg(feature = "sled")]
 pub use self::sled::{Sled, SledOptions, SledStore};
+#[cfg(feature = "conformance")]
+pub use self::unsynced::without_sync;
 use self::upkeep::Upkeep;
 use self::vault::Vault;
+pub use self::which::StoreEngine;
 use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
@@ -57,7 +67,7 @@ use crate::ids::{Epoch, RunId, Seq, ThreadId};
 const CLOSE: Duration = Duration::from_secs(30);
 
 /// Keeps threads in a folder, so that they outlive their process, on one engine or another:
-/// [`SledStore`].
+/// `SledStore`, `FjallStore`.
 ///
 /// Clones share the open folder. Dropping the last one closes it and returns when it can be opened
 /// again.
