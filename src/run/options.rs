@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Cancel, RunError};
+use super::{Cancel, Durability, RunError};
 use crate::engine::Task;
 use crate::graph::{Compiled, GraphView};
 use crate::node::RunContext;
@@ -23,6 +23,7 @@ use crate::store::Status;
 /// - `siblings`: fail fast
 /// - `busy`: refuse
 /// - `poison_limit`: 5 takeovers of one superstep (design §5)
+/// - `durability`: each result before what depends on it (design §6)
 /// - `base_every`: 64 commits (design §6)
 /// - `check_round_trip`: yes; a value that is acknowledged can be read again
 /// - `backlog`: 256 events that a slow reader may be behind before the run waits at a boundary
@@ -53,6 +54,8 @@ pub struct RunOptions {
     pub busy: Busy,
     /// How often one superstep may be taken over after a crash before the run counts as poisoned.
     pub poison_limit: u32,
+    /// When a run waits until what it has written is durable.
+    pub durability: Durability,
     /// How many commits lie between two stored bases: the most that loading replays.
     pub base_every: u32,
     /// Whether every update is encoded, decoded and compared before it is stored.
@@ -91,6 +94,7 @@ impl Default for RunOptions {
             siblings: Siblings::FailFast,
             busy: Busy::Refuse,
             poison_limit: 5,
+            durability: Durability::default(),
             base_every: 64,
             check_round_trip: true,
             backlog: 256,
@@ -166,6 +170,13 @@ impl RunOptions {
     #[must_use]
     pub fn poison_limit(mut self, takeovers: u32) -> Self {
         self.poison_limit = takeovers;
+        self
+    }
+
+    /// Sets when a run waits until what it has written is durable.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -323,6 +334,7 @@ impl fmt::Debug for RunOptions {
             .field("siblings", &self.siblings)
             .field("busy", &self.busy)
             .field("poison_limit", &self.poison_limit)
+            .field("durability", &self.durability)
             .field("base_every", &self.base_every)
             .field("check_round_trip", &self.check_round_trip)
             .field("backlog", &self.backlog)

@@ -263,6 +263,7 @@ async fn finished_is_finished(
         &remains.diary,
         Arc::clone(&remains.store) as _,
         None,
+        plan.mode,
     );
     let before = remains.state(plan).await?;
     for again in [

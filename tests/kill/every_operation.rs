@@ -1,6 +1,6 @@
 //! Kills before, inside and after every operation of the store, also while a killed run goes on.
 
-use super::child::Plan;
+use super::child::{Mode, Plan};
 use super::diary::Effect;
 use super::failpoint::{Among, Moment, Point};
 use super::graphs::Shape;
@@ -30,6 +30,17 @@ fn at_every_operation(name: &str, plans: &[Plan]) {
     });
     assert!(kills as u64 >= reference.operations, "all were killed");
     made(name, kills);
+}
+
+/// Three threads, none of which waits for its store.
+#[test]
+fn runs_that_do_not_wait_survive_a_kill_at_every_operation() {
+    let plans = [
+        Plan::new("one", Shape::Chain, 2).mode(Mode::Background),
+        Plan::new("two", Shape::Diamond, 1).mode(Mode::AtEnd),
+        Plan::new("three", Shape::Fan, 1).mode(Mode::Background),
+    ];
+    at_every_operation("modes", &plans);
 }
 
 #[test]

@@ -17,6 +17,8 @@ const FLOORS: &[(&str, usize)] = &[
     ("creep", 90),
     ("inside", 20),
     ("random", 60),
+    ("random modes", 60),
+    ("modes", 40),
     ("delete", 20),
     ("copy", 20),
     ("restore", 20),
