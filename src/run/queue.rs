@@ -5,6 +5,10 @@
 //! older than what it has written. It gives the thread back only when nothing is left to write, and
 //! it decides nothing but when.
 
+#[cfg(all(test, milepost_model, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -376,25 +380,27 @@ pub(super) async fn settle(thread: &ThreadId) {
 pub(super) async fn left(thread: &ThreadId) -> bool {
     let leaves = |queue: &Arc<Shared>| queue.state().holder != Holder::Run;
     let all: Vec<_> = of_thread(thread).into_iter().filter(leaves).collect();
-    let gone = async {
-        for queue in &all {
-            loop {
-                let changed = queue.changed.notified();
-                if queue.state().holder == Holder::Gone {
-                    break;
-                }
-                changed.await;
-            }
-        }
-    };
     if all.is_empty() {
         return false;
     }
     match has_timer() {
-        true => tokio::time::timeout(LEAVES, gone).await.is_ok(),
+        true => tokio::time::timeout(LEAVES, gone(&all)).await.is_ok(),
         false => {
-            gone.await;
+            gone(&all).await;
             true
+        }
+    }
+}
+
+/// Waits until these have given their threads back.
+async fn gone(queues: &[Arc<Shared>]) {
+    for queue in queues {
+        loop {
+            let changed = queue.changed.notified();
+            if queue.state().holder == Holder::Gone {
+                break;
+            }
+            changed.await;
         }
     }
 }

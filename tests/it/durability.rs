@@ -86,6 +86,10 @@ fn kinds(log: &[Stored]) -> Vec<String> {
     log.iter().map(kind).collect()
 }
 
+async fn seen(store: MemoryStore) -> Vec<String> {
+    kinds(&log(&store).await)
+}
+
 /// Lets everything run that can.
 async fn others_run() {
     for _ in 0..2_000 {
@@ -255,13 +259,12 @@ fn an_effect_never_runs_ahead_of_its_record() {
         for mode in MODES {
             let store = MemoryStore::new();
             let mut g = Graph::builder("effects");
-            let seen = |store: MemoryStore| async move { kinds(&log(&store).await) };
             let first = g.node("first", async |_: Snapshot<Doc>, _: Context| {
                 Ok(line("first"))
             });
             let pays = with(
                 store.clone(),
-                async move |store: MemoryStore, _: Snapshot<Doc>, cx: Context| {
+                async |store: MemoryStore, _: Snapshot<Doc>, cx: Context| {
                     // The first superstep may be on its way still, until the step is recorded.
                     cx.step("pay", async { Ok(1u64) }).await?;
                     Ok(line(seen(store).await.join(",")))
@@ -270,7 +273,7 @@ fn an_effect_never_runs_ahead_of_its_record() {
             let pays = g.node("pays", pays);
             let sends = with(
                 store.clone(),
-                async move |store: MemoryStore, _: Snapshot<Doc>, _: Context| {
+                async |store: MemoryStore, _: Snapshot<Doc>, _: Context| {
                     Ok(line(seen(store).await.join(",")))
                 },
             );
@@ -278,7 +281,7 @@ fn an_effect_never_runs_ahead_of_its_record() {
             g.policy(sends, Policy::default().effect(Effect::Irreversible));
             let checks = with(
                 store.clone(),
-                async move |store: MemoryStore, _: Snapshot<Doc>, cx: Context| {
+                async |store: MemoryStore, _: Snapshot<Doc>, cx: Context| {
                     let known = line(seen(store).await.join(","));
                     Ok::<Output<DocUpdate, (), Proceed>, NodeError>(
                         match cx.answer::<Proceed>("proceed")? {
@@ -385,8 +388,9 @@ fn a_run_that_is_dropped_writes_what_it_had_accepted() {
                 let runner = Runner::new(g.build().unwrap())
                     .options(options(mode))
                     .store(store);
+                let id = thread("t");
                 tokio::select! {
-                    ended = runner.run(&thread("t"), start()) => panic!("{ended:?}"),
+                    ended = runner.run(&id, start()) => panic!("{ended:?}"),
                     hung = hangs.acquire() => drop(hung.unwrap()),
                 }
                 // It is gone, and its writes wait at the gate.
