@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::store::{Status, StoreEngine};
-use crate::{RunId, ThreadId};
+use crate::{Durability, RunId, ThreadId};
 
 /// Runs typed state graphs, and takes them up again after a crash.
 #[derive(Debug, Parser)]
@@ -46,9 +46,34 @@ pub(super) struct Globals {
     /// How many tasks may run at once [default: all of a superstep]
     #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
+    /// When a run waits for the disk: after each result, for what is more than a little behind, or
+    /// only where it waits or ends [default: each]
+    #[arg(long, global = true, value_name = "MODE", value_enum)]
+    pub(super) durability: Option<Mode>,
     /// Go on with a thread only if this is the version of its graph that wrote it
     #[arg(long, global = true)]
     pub(super) pin: bool,
+}
+
+/// When a run waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// After each result, before anything that depends on it starts
+    Each,
+    /// Only for what is more than a little behind: a crash takes that little
+    Background,
+    /// Only where it waits or ends: a crash takes all since then
+    AtEnd,
+}
+
+impl From<Mode> for Durability {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Each => Self::Each,
+            Mode::Background => Self::Background,
+            Mode::AtEnd => Self::AtEnd,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

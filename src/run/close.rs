@@ -338,6 +338,9 @@ impl<S: State> Run<S> {
             let seq = first.map(|first| Seq::new(first + number as u64));
             self.report_finished(seq, outcome);
         }
+        if let Some(log) = &self.log {
+            log.told();
+        }
         // What can be stored is: one task's value must not cost its siblings their results.
         if let Some((origin, fault)) = unstorable {
             let error = self.unstorable(step, origin, fault);

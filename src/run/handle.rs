@@ -123,10 +123,11 @@ impl<S: State> Run<S> {
             self.retain_at_the_end().await;
             told
         };
-        run.instrument(span).await
+        let ended = run.instrument(span).await;
+        self.settled(ended).await
     }
 
-    /// Runs one superstep.
+    /// Runs one superstep. What it has written is durable when this returns.
     ///
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
@@ -140,7 +141,18 @@ impl<S: State> Run<S> {
             }
             told
         };
-        step.instrument(span).await
+        let progress = step.instrument(span).await;
+        self.settled(progress).await
+    }
+
+    /// Waits until all is durable that was written, before a caller hears how a call has ended.
+    async fn settled<T>(&self, ended: Result<T, RunError>) -> Result<T, RunError> {
+        let Some(log) = &self.log else { return ended };
+        log.told();
+        match log.settled().await {
+            Err(error) if ended.is_ok() => Err(error.into()),
+            _ => ended,
+        }
     }
 
     fn span(&self) -> tracing::Span {
@@ -167,6 +179,9 @@ impl<S: State> Run<S> {
         }
         self.stop.superstep = None;
         self.limited = None;
+        if let Some(log) = &self.log {
+            log.told();
+        }
         if let Some(listener) = &self.shared.port.listener {
             // A reader that does not read holds up the run, but not the end of it.
             tokio::select! {

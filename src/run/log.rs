@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use super::RunError;
 use super::base::Segments;
+use super::durability::Durability;
 use super::load::{self, Loaded};
 use super::options::Busy;
+use super::port::Listener;
+use super::queue::{self, Queue};
 use super::record::Unstorable;
 use super::schema;
 use super::stop::after;
@@ -25,6 +28,8 @@ use crate::store::{
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
 pub(crate) struct Log<S: State> {
     store: Arc<dyn CheckpointStore>,
+    /// The same, where the run does not wait for each of its writes.
+    queue: Option<Arc<Queue>>,
     graph: Graph<S>,
     thread: ThreadId,
     claim: Claim,
@@ -58,11 +63,25 @@ impl<S: State> Log<S> {
         thread: ThreadId,
         busy: Busy,
         base_every: u32,
+        durability: Durability,
     ) -> Result<Self, StoreError> {
         let claim = match busy {
-            Busy::Refuse => store.claim(&thread, Take::IfFree).await?,
-            Busy::Replace => store.claim(&thread, Take::Replace).await?,
+            Busy::Refuse => match store.claim(&thread, Take::IfFree).await {
+                Err(StoreError::Busy { .. }) if queue::left(&thread).await => {
+                    store.claim(&thread, Take::IfFree).await?
+                }
+                claimed => claimed?,
+            },
+            Busy::Replace => {
+                queue::settle(&thread).await;
+                store.claim(&thread, Take::Replace).await?
+            }
             Busy::Wait(time) => wait(&*store, &thread, time).await?,
+        };
+        let queue = Queue::before(&store, &thread, claim.next, durability);
+        let store = match &queue {
+            Some(queue) => Arc::clone(queue) as Arc<dyn CheckpointStore>,
+            None => store,
         };
         let (head, next) = (claim.head.clone(), claim.next);
         // What was to be drained was the call that held the thread then.
@@ -70,6 +89,7 @@ impl<S: State> Log<S> {
         let stale = waited.filter(|wish| wish.kind == WishKind::Drain);
         Ok(Self {
             store,
+            queue,
             graph,
             thread,
             claim,
@@ -89,6 +109,29 @@ impl<S: State> Log<S> {
     /// The store that it is written to.
     pub(crate) fn store(&self) -> Arc<dyn CheckpointStore> {
         Arc::clone(&self.store)
+    }
+
+    /// Tells a listener what is durable, where that is not said by what else it hears.
+    pub(crate) fn listen(&self, listener: &Listener) {
+        if let Some(queue) = &self.queue {
+            queue.listen(listener.clone(), self.claim.epoch);
+        }
+    }
+
+    /// Says that whoever listens has heard of everything that was written.
+    #[inline]
+    pub(crate) fn told(&self) {
+        if let Some(queue) = &self.queue {
+            queue.told();
+        }
+    }
+
+    /// Waits until everything that was written is durable.
+    pub(crate) async fn settled(&self) -> Result<(), StoreError> {
+        match &self.queue {
+            Some(queue) => queue.settled().await,
+            None => Ok(()),
+        }
     }
 
     /// Has bases hold all values themselves: for a log that lies in another one.

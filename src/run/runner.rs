@@ -20,7 +20,8 @@ use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
 use super::wish::Ear;
 use super::{
-    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record, schema,
+    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, queue, recall, record,
+    schema,
 };
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
@@ -220,12 +221,14 @@ impl<S: State> Runner<S> {
         self.enter(thread, command, None).await
     }
 
-    /// The state at a checkpoint of any branch: an input or a commit, by its seq.
+    /// The state at a checkpoint of any branch: an input or a commit, by its seq. What runs of the
+    /// thread in this process have accepted is made durable first.
     ///
     /// # Errors
     /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        queue::settle(thread).await;
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
         Ok(Snapshot::shared(loaded.position.state))
@@ -237,6 +240,7 @@ impl<S: State> Runner<S> {
     /// [`RunError::NotFound`], and what reading may find.
     pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        queue::settle(thread).await;
         let mut head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         loop {
             let state = self.state_at(thread, head.seq).await;
@@ -287,7 +291,8 @@ impl<S: State> Runner<S> {
             Some(store) => {
                 let (store, graph) = (Arc::clone(store), self.graph.clone());
                 let (busy, every) = (self.options.busy, self.options.base_every);
-                Some(Log::claim(store, graph, thread.clone(), busy, every).await?)
+                let durability = self.options.durability;
+                Some(Log::claim(store, graph, thread.clone(), busy, every, durability).await?)
             }
             None => None,
         };
@@ -606,6 +611,9 @@ impl<S: State> Runner<S> {
             .options
             .concurrency
             .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
+        if let (Some(log), Some(listener)) = (&log, &listener) {
+            log.listen(listener);
+        }
         let host = self.host.as_ref();
         let inners = match host {
             Some(host) => Arc::clone(&host.port.inners),

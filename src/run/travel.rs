@@ -10,7 +10,7 @@ use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::record::{self, Unstorable};
 use super::runner::not_found;
-use super::{RunError, Runner, join};
+use super::{Durability, RunError, Runner, join};
 use crate::engine::{
     Ended, Outcome, Outcomes, Planned, Position, Routed, Task, Unreduced, Via, plan, reduce, route,
 };
@@ -353,7 +353,7 @@ impl<S: State> Runner<S> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
         let (graph, id) = (self.graph.clone(), thread.clone());
         let (busy, every) = (self.options.busy, self.options.base_every);
-        let log = Log::claim(Arc::clone(store), graph, id, busy, every).await?;
+        let log = Log::claim(Arc::clone(store), graph, id, busy, every, Durability::Each).await?;
         let head = log.head().cloned().ok_or_else(|| not_found(thread))?;
         Ok((Arc::clone(store), log, head))
     }

@@ -139,6 +139,7 @@ fn one_of_each() -> Vec<EventKind> {
             }],
             next: vec![],
         },
+        EventKind::Durable { up_to: Seq::new(5) },
         EventKind::Ended {
             status: "failed".to_owned(),
             at_ms: 6,

@@ -59,6 +59,8 @@ mod cli_versions;
 mod cli_window;
 mod data_path;
 #[cfg(feature = "sled")]
+mod durability;
+#[cfg(feature = "sled")]
 mod effects;
 #[cfg(feature = "sled")]
 mod engine_callers;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use milepost::Command;
-use milepost::store::{CheckpointStore, OutcomeRef, Record, Status, Stored};
+use milepost::store::{OutcomeRef, Record, Status, Stored};
 
 use super::child::{Plan, runner};
 use super::diary::{Effect, Task, recorded};
@@ -258,7 +258,13 @@ async fn finished_is_finished(
     plan: &Plan,
     records: &[Stored],
 ) -> Result<(), String> {
-    let runner = runner(plan.shape, &remains.diary, Arc::clone(&remains.store), None);
+    let runner = runner(
+        plan.shape,
+        &remains.diary,
+        Arc::clone(&remains.store),
+        None,
+        plan.mode,
+    );
     let before = remains.state(plan).await?;
     for again in [
         Command::go_on(),
