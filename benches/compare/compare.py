@@ -18,10 +18,12 @@ LIMIT = 600
 
 
 def programs():
+    """The program of each peer; ours has the wide states in one of their own."""
     target = Path(os.environ["TARGET"])
     rust = target / "rust" / "release"
     return {
         "milepost": [os.environ["ENGINE"]],
+        "milepost wide": [os.environ["WIDE"]],
         "graph-flow": [rust / "graph-flow"],
         "cognis-graph": [rust / "cognis"],
         "adk-graph": [rust / "adk"],
@@ -42,7 +44,8 @@ def run(rows, rounds, file):
             for entry, args in runs[turn:] + runs[:turn]:
                 told = f"round {number + 1} of {rounds}: {entry.peer} {' '.join(args)}"
                 print(f"\r\033[K{told}", end="", file=sys.stderr, flush=True)
-                line = one(known[entry.peer], args) | {"round": number}
+                wide = f"{entry.peer} {row.workload}"
+                line = one(known.get(wide, known[entry.peer]), args) | {"round": number}
                 if "failed" in line:
                     print(f"\n{line['failed']}", file=sys.stderr)
                 else:
@@ -125,18 +128,25 @@ def measured(rows, results):
                 continue
             other = entry is not first
             peak = results.median(entry, row, lambda line: line["peak_kb"] / 1000)
+            beside = "+" in entry.store
             yield [
                 name,
                 entry.peer + (f" ({entry.size:,})" if entry.size else ""),
                 entry.store,
                 figure(statistics.median(walls)),
                 f"{figure(min(walls))}–{figure(max(walls))}",
-                figure(results.median(entry, row, cpu)),
+                "" if beside else figure(results.median(entry, row, cpu)),
                 figure(results.ratio(entry, first, row, wall)) if other else "",
-                figure(results.ratio(entry, first, row, cpu)) if other else "",
+                figure(results.ratio(entry, first, row, cpu)) if other and not beside else "",
                 figure(peak),
             ]
             name = ""
+            # What was written bare in the same run, in turn with the store.
+            bare = results.values(entry, row, lambda line: line.get("bare_us", 0) / line["steps"])
+            if any(bare):
+                spread = f"{figure(min(bare))}–{figure(max(bare))}"
+                kind = f"bare {entry.store.split('+')[1]}"
+                yield ["", "", kind, figure(statistics.median(bare)), spread, "", "", "", ""]
 
 
 def judged(rows, results):

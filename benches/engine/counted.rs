@@ -1,17 +1,24 @@
-//! A store in memory that counts the bytes it is given.
+//! A store that counts the bytes it is given, and writes them once more without an engine.
+//!
+//! The second writes are the measure of the first: made in turn with them, so that a disk which is slow
+//! for a while is slow for both.
 //!
 //! The bytes are those of the frames that a store on a disk would write for the records, the segments
 //! and the head: what the engine asks for, before any store adds keys, pages or a log of its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, MemoryStore, RunRow,
+    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, RunRow,
     StoreError, Stored, Take, ThreadArchive, ThreadKey, Wish, Wished, Write, encode_record,
     encode_row, encode_segment,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
+
+use crate::bare::Bare;
 
 /// The bytes of one write.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,18 +52,64 @@ impl Handed {
     }
 }
 
-/// The store.
-#[derive(Clone, Debug, Default)]
+/// The store around another one.
+#[derive(Clone, Debug)]
 pub(crate) struct Counted {
-    inner: MemoryStore,
-    handed: Arc<Mutex<Vec<Handed>>>,
+    inner: Arc<dyn CheckpointStore>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What has been seen so far.
+#[derive(Debug, Default)]
+struct Seen {
+    handed: Vec<Handed>,
+    /// Writes each time the same bytes, right after the store has.
+    bare: Option<Box<dyn Bare>>,
+    /// How long that took, and counting before it.
+    aside: Duration,
+    /// How long the bare writes alone took.
+    bare_spent: Duration,
 }
 
 impl Counted {
+    pub(crate) fn new(inner: Arc<dyn CheckpointStore>, bare: Option<Box<dyn Bare>>) -> Self {
+        Self {
+            inner,
+            seen: Arc::new(Mutex::new(Seen {
+                bare,
+                ..Seen::default()
+            })),
+        }
+    }
+
     /// The bytes of each write so far.
     pub(crate) fn handed(&self) -> Vec<Handed> {
-        let handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
-        handed.clone()
+        self.seen().handed.clone()
+    }
+
+    /// How long the run was held up by what is done beside it, and how long the bare writes took;
+    /// none if there are none.
+    pub(crate) fn beside(&self) -> Option<(Duration, Duration)> {
+        let seen = self.seen();
+        seen.bare.as_ref()?;
+        Some((seen.aside, seen.bare_spent))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, handed: Handed, counting: Duration) -> io::Result<()> {
+        let mut seen = self.seen();
+        seen.handed.push(handed);
+        if let Some(bare) = &mut seen.bare {
+            let writing = Instant::now();
+            bare.write(handed)?;
+            let spent = writing.elapsed();
+            seen.bare_spent += spent;
+            seen.aside += spent + counting;
+        }
+        Ok(())
     }
 }
 
@@ -71,12 +124,14 @@ impl CheckpointStore for Counted {
     }
 
     async fn append(&self, write: Write) -> Result<(), StoreError> {
+        let begun = Instant::now();
         let handed = Handed::of(&write).map_err(|error| error.at("a write", "Count less"))?;
-        self.handed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(handed);
-        self.inner.append(write).await
+        let counting = begun.elapsed();
+        self.inner.append(write).await?;
+        self.note(handed, counting).map_err(|source| StoreError::Io {
+            action: "writing the same bytes bare".to_owned(),
+            source: Arc::new(source),
+        })
     }
 
     async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {

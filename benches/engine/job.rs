@@ -40,6 +40,8 @@ pub(crate) struct Run {
     pub(crate) steps: usize,
     /// The bytes of each write to the store, where they are counted.
     pub(crate) handed: Vec<Handed>,
+    /// How long the same bytes took without an engine, where they are written.
+    pub(crate) bare: Option<Duration>,
     /// How long the first hundred rounds took and the last hundred, where that is looked at.
     pub(crate) ends: Option<(Duration, Duration)>,
 }
@@ -50,6 +52,7 @@ impl Run {
             spent,
             steps,
             handed: Vec::new(),
+            bare: None,
             ends: None,
         }
     }
@@ -76,7 +79,7 @@ impl Job {
     }
 
     pub(crate) fn on_disk(&self) -> bool {
-        !matches!(self.store.as_str(), "none" | "mem" | "counted")
+        !matches!(self.store.as_str(), "none" | "mem" | "mem+counted")
     }
 
     /// The same, small.
@@ -154,6 +157,9 @@ impl Job {
             line["record_bytes"] = sum(|handed| handed.records).into();
             line["segment_bytes"] = sum(|handed| handed.segments).into();
         }
+        if let Some(bare) = run.bare {
+            line["bare_us"] = micros(bare).into();
+        }
         if let Some((first, last)) = run.ends {
             line["first_us"] = micros(first).into();
             line["last_us"] = micros(last).into();
@@ -181,9 +187,6 @@ impl Job {
         let ended = report.ended;
         assert!(ended.is_finished(), "it ended early: {ended}");
         assert!(check(&report.state), "the result is wrong");
-        Ok(Run {
-            handed: kept.handed(),
-            ..Run::new(spent, steps)
-        })
+        Ok(kept.told(Run::new(spent, steps)))
     }
 }

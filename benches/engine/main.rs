@@ -8,8 +8,9 @@
 //!   node that counts), `react` (SIZE rounds of an agent and a tool, messages of BYTES), `subgraph` (a
 //!   fan-out of SIZE graphs of 12 steps), `threads` (SIZE threads of 100 steps at once), `resume` (the
 //!   head of a thread of SIZE steps)
-//! - stores: those of `stores.rs`; `counted` is `mem` and counts the bytes that it is given;
-//!   `bare-append` and `bare-sled` write those same bytes without an engine
+//! - stores: `none`, `mem`, `sled`; with `+counted` also the bytes that the store is given; with `+batch`
+//!   (of sled, flushed and synced) or `+append` (to a file, synced) also the time of the same bytes,
+//!   written bare after each write of the store
 //! - `BENCH_DATA`: the folder for stores; default `target/bench-data`
 //! - `BENCH_COLD=1`: no run before the measured one, and no repeats
 //! - `BENCH_RUNTIME=current`: the runtime of one thread instead of that of several
@@ -47,8 +48,9 @@ const ALL: &[(&str, &str, usize, usize)] = &[
     ("react", "none", 10_000, 200),
     ("react", "mem", 100, 200),
     ("react", "mem", 10_000, 200),
-    ("react", "counted", 10_000, 200),
+    ("react", "mem+counted", 10_000, 200),
     ("react", "sled", 100, 200),
+    ("react", "sled+batch", 100, 200),
     ("subgraph", "none", 100, 0),
     ("subgraph", "mem", 100, 0),
     ("threads", "none", 1_000, 0),
@@ -80,18 +82,6 @@ fn all() -> Outcome<()> {
 
 /// Does the work once, in a fresh store.
 async fn once(job: &Job, folder: &Path) -> Outcome<Run> {
-    let Some(write) = bare::writer(&job.store) else {
-        return work(job, folder).await;
-    };
-    let counted = Job {
-        store: "counted".to_owned(),
-        ..job.clone()
-    };
-    let Run { handed, steps, .. } = work(&counted, folder).await?;
-    Ok(Run::new(write(&handed, folder)?, steps))
-}
-
-async fn work(job: &Job, folder: &Path) -> Outcome<Run> {
     let n = job.size;
     let counts_to = |end: &Small| end.n == n as i64;
     match job.workload.as_str() {

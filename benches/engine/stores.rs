@@ -8,8 +8,9 @@ use std::sync::Arc;
 use milepost::store::{CheckpointStore, MemoryStore, SledStore};
 use milepost::{RunOptions, Runner, State};
 
-use crate::counted::{Counted, Handed};
-use crate::job::Outcome;
+use crate::bare::{Append, Bare, Sled};
+use crate::counted::Counted;
+use crate::job::{Outcome, Run};
 
 /// An open store, and the settings that belong to it.
 pub(crate) struct Kept {
@@ -20,40 +21,62 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// Opens a store by its name, for runs of so many steps.
+    ///
+    /// `mem+counted` counts the bytes that the store is given; `sled+batch` and `sled+append` write them
+    /// once more, bare, after each write of the store.
     pub(crate) fn open(name: &str, folder: &Path, steps: usize) -> Outcome<Self> {
+        let (name, counts, bare): (_, _, Option<Box<dyn Bare>>) = match name.split_once('+') {
+            None => (name, false, None),
+            Some((name, "counted")) => (name, true, None),
+            Some((name, "append")) => {
+                (name, true, Some(Box::new(Append::open(&folder.join("bare"))?)))
+            }
+            Some((name, "batch")) => (name, true, Some(Box::new(Sled::open(&folder.join("bare"))?))),
+            Some((_, other)) => {
+                return Err(format!("nothing called {other}: counted, append, batch").into());
+            }
+        };
         // What is written is not read back and compared here: others do not do that either.
         let options = RunOptions::new()
             .step_limit(steps as u64 + 2)
             .check_round_trip(false);
-        let counted = Counted::default();
+        let folder = folder.join("store");
         let (store, options): (Option<Arc<dyn CheckpointStore>>, _) = match name {
             "none" => (None, options),
             "mem" => (Some(Arc::new(MemoryStore::new())), options),
-            "counted" => (Some(Arc::new(counted.clone())), options),
             "sled" => (Some(Arc::new(SledStore::open(folder)?)), options),
-            other => {
-                let known = "none, mem, sled, counted, bare-append, bare-sled";
-                return Err(format!("no store {other}: {known}").into());
-            }
+            other => return Err(format!("no store {other}: none, mem, sled").into()),
         };
+        let counted = store
+            .clone()
+            .filter(|_| counts)
+            .map(|store| Counted::new(store, bare));
         Ok(Self {
             store,
             options,
-            counted: (name == "counted").then_some(counted),
+            counted,
         })
     }
 
     pub(crate) fn runner<S: State>(&self, runner: Runner<S>) -> Runner<S> {
         let runner = runner.options(self.options.clone());
-        match &self.store {
-            None => runner,
-            Some(store) => runner.shared_store(Arc::clone(store)),
+        match (&self.counted, &self.store) {
+            (Some(counted), _) => runner.store(counted.clone()),
+            (None, Some(store)) => runner.shared_store(Arc::clone(store)),
+            (None, None) => runner,
         }
     }
 
-    /// The bytes of each write so far, where they are counted.
-    pub(crate) fn handed(&self) -> Vec<Handed> {
-        self.counted.as_ref().map(Counted::handed).unwrap_or_default()
+    /// What was counted, and the time of the bare writes, which is taken off that of the run.
+    pub(crate) fn told(&self, mut run: Run) -> Run {
+        if let Some(counted) = &self.counted {
+            run.handed = counted.handed();
+            if let Some((aside, bare)) = counted.beside() {
+                run.spent.wall = run.spent.wall.saturating_sub(aside);
+                run.bare = Some(bare);
+            }
+        }
+        run
     }
 }
 
@@ -76,7 +99,7 @@ impl Data {
     pub(crate) fn fresh(&self) -> Outcome<PathBuf> {
         fs::remove_dir_all(&self.0)?;
         fs::create_dir_all(&self.0)?;
-        Ok(self.0.join("store"))
+        Ok(self.0.clone())
     }
 }
 

@@ -32,10 +32,7 @@ pub(crate) async fn at_once(job: &Job, folder: &Path) -> Outcome<Run> {
     }
     let spent = clock.stop();
     assert_eq!(finished, job.size, "not every thread came to its end");
-    Ok(Run {
-        handed: kept.handed(),
-        ..Run::new(spent, job.size * STEPS)
-    })
+    Ok(kept.told(Run::new(spent, job.size * STEPS)))
 }
 
 /// The state at the head of a thread of so many steps of `react`, from a store that was opened anew.

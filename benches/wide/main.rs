@@ -3,6 +3,8 @@
 //! `cargo bench --bench wide -- wide STORE SIZE`, with 300, 600 or 1,200 fields. All else is as in the
 //! benchmark `engine`; it stands apart because the compiler takes minutes over 1,200 fields.
 
+#[path = "../engine/bare.rs"]
+mod bare;
 #[path = "../engine/clock.rs"]
 mod clock;
 #[path = "../engine/counted.rs"]
