@@ -17,7 +17,7 @@ use crate::node::NodeError;
 use crate::policy::{Attempt, now_ms};
 use crate::state::{AnyField, MergeFault, ReduceFault, State};
 use crate::store::{
-    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord, StoredEdge,
+    Few, CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord, StoredEdge,
     StoredError,
 };
 
@@ -30,7 +30,7 @@ pub(super) type Failed = (TaskPath, NodeError, Vec<Attempt>);
 /// What a commit says of the tasks, besides what the engine knows.
 struct Kept<S: State> {
     step: u64,
-    outcomes: Vec<OutcomeRef>,
+    outcomes: Few<OutcomeRef>,
     /// Fields that were written and have to be stored by value.
     by_value: Vec<&'static dyn AnyField<S>>,
     /// The nodes that ran, where a pause may follow one.
@@ -48,7 +48,7 @@ impl<S: State> Run<S> {
         let step = superstep.step;
         let mut kept = Kept {
             step,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
         };
@@ -84,7 +84,7 @@ impl<S: State> Run<S> {
         seqs.sort_unstable();
         let mut kept = Kept {
             step,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
         };
@@ -105,7 +105,7 @@ impl<S: State> Run<S> {
     pub(super) async fn route_merged(&mut self, reduced: Reduced<S>) -> Result<Progress, RunError> {
         let kept = Kept {
             step: reduced.step,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
         };
@@ -563,7 +563,7 @@ pub(super) fn reduce_error(
     }
 }
 
-fn inline(outcomes: Vec<OutcomeRef>) -> Option<OutcomeRecord> {
+fn inline(outcomes: Few<OutcomeRef>) -> Option<OutcomeRecord> {
     match outcomes.into_iter().next() {
         Some(OutcomeRef::Inline(outcome)) => Some(outcome),
         _ => None,

@@ -258,9 +258,9 @@ impl<S: State> Log<S> {
         let now = now_ms();
         let view = &self.graph.tables().view;
         let head = Head {
-            graph: view.name.clone(),
+            graph: view.name.as_str().into(),
             fingerprint: self.graph.fingerprint(),
-            run: run.to_owned(),
+            run: run.into(),
             branch: self.branch(),
             seq,
             step,

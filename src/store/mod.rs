@@ -11,6 +11,7 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+mod few;
 mod finding;
 mod frame;
 mod guard;
@@ -25,6 +26,7 @@ mod rows;
 mod rules;
 #[cfg(feature = "sled")]
 mod sled;
+mod text;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
@@ -37,6 +39,7 @@ pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use few::Few;
 pub use finding::{Finding, Severity, Spot};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
@@ -54,4 +57,5 @@ pub use record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use text::Text;
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};
