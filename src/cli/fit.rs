@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::doctor::Told;
 use super::entry::Known;
 use crate::store::{
-    Few, CheckpointStore, FieldRecord, Head, Record, SchemaRecord, Severity, Status, StoredTask,
+    CheckpointStore, Few, FieldRecord, Head, Record, SchemaRecord, Severity, Status, StoredTask,
 };
 use crate::{FieldView, GraphChange, GraphPart, GraphView, RunError, Seq, ThreadId};
 

@@ -17,8 +17,8 @@ use crate::node::NodeError;
 use crate::policy::{Attempt, now_ms};
 use crate::state::{AnyField, MergeFault, ReduceFault, State};
 use crate::store::{
-    Few, CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord, StoredEdge,
-    StoredError,
+    CommitRecord, FailedTask, Few, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord,
+    StoredEdge, StoredError,
 };
 
 /// A task that ended well: its place, its outcome, its tries.
@@ -30,6 +30,8 @@ pub(super) type Failed = (TaskPath, NodeError, Vec<Attempt>);
 /// What a commit says of the tasks, besides what the engine knows.
 struct Kept<S: State> {
     step: u64,
+    /// When it is, where that was asked a moment ago.
+    at_ms: Option<u64>,
     outcomes: Few<OutcomeRef>,
     /// Fields that were written and have to be stored by value.
     by_value: Vec<&'static dyn AnyField<S>>,
@@ -44,10 +46,12 @@ impl<S: State> Run<S> {
         superstep: Superstep<S>,
         outcome: Outcome<S::Update>,
         attempts: &[Attempt],
+        at_ms: Option<u64>,
     ) -> Result<Progress, RunError> {
         let step = superstep.step;
         let mut kept = Kept {
             step,
+            at_ms,
             outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
@@ -84,6 +88,7 @@ impl<S: State> Run<S> {
         seqs.sort_unstable();
         let mut kept = Kept {
             step,
+            at_ms: None,
             outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
@@ -105,6 +110,7 @@ impl<S: State> Run<S> {
     pub(super) async fn route_merged(&mut self, reduced: Reduced<S>) -> Result<Progress, RunError> {
         let kept = Kept {
             step: reduced.step,
+            at_ms: None,
             outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
@@ -210,7 +216,7 @@ impl<S: State> Run<S> {
         let listened = self.shared.port.listener.is_some();
         let mut told = None;
         let mut seq = None;
-        let at_ms = now_ms();
+        let at_ms = kept.at_ms.unwrap_or_else(now_ms);
         if let Some(log) = &mut self.log {
             let check = self.options.check_round_trip;
             let stored = record::frontier(tables, &position.frontier, check)

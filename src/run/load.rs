@@ -19,7 +19,7 @@ use crate::ids::{Seq, Step, TaskPath, ThreadId};
 use crate::node::KeptStep;
 use crate::state::State;
 use crate::store::{
-    Few, CheckpointStore, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
+    CheckpointStore, Few, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
     StoredChange, StoredTask,
 };
 

@@ -19,7 +19,8 @@ use crate::state::State;
 use crate::store::{
     BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
     InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
-    StoppedRecord, StoreError, StoredBase, StoredChange, Take, TimerRecord, Wish, WishKind, Write,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Text, TimerRecord, Wish, WishKind,
+    Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
@@ -180,7 +181,7 @@ impl<S: State> Log<S> {
             self.touch(change);
         }
         let seq = if fresh { self.next.next() } else { self.next };
-        let (step, status) = (input.step, input.status);
+        let (step, status, at_ms) = (input.step, input.status, input.at_ms);
         let end = (status == Status::Finished).then_some(seq);
         self.row = Some((
             run.clone(),
@@ -190,19 +191,20 @@ impl<S: State> Log<S> {
                 status,
             },
         ));
-        self.boundary(Record::Input(input), step, status, run.as_str(), state)
+        let run = Text::from(run);
+        self.boundary(Record::Input(input), (step, status, at_ms), run, state)
             .await
     }
 
     /// Writes a closed superstep, which moves the head. Returns its seq.
     pub(crate) async fn commit(&mut self, commit: CommitRecord, state: &S) -> Result<Seq, Written> {
-        let (step, status) = (commit.step, commit.status);
+        let (step, status, at_ms) = (commit.step, commit.status, commit.at_ms);
         let run = self
             .head
             .as_ref()
             .map(|head| head.run.clone())
             .unwrap_or_default();
-        self.boundary(Record::Commit(commit), step, status, &run, state)
+        self.boundary(Record::Commit(commit), (step, status, at_ms), run, state)
             .await
     }
 
@@ -216,12 +218,11 @@ impl<S: State> Log<S> {
     async fn boundary(
         &mut self,
         record: Record,
-        step: u64,
-        status: Status,
-        run: &str,
+        (step, status, now): (u64, Status, u64),
+        run: Text,
         state: &S,
     ) -> Result<Seq, Written> {
-        let mut records = Vec::with_capacity(3);
+        let mut records = Vec::new();
         let mut schema = self.head.as_ref().map_or(self.next, |head| head.schema);
         let mut seq = match self.begins {
             Some(_) => self.next.next(),
@@ -244,6 +245,7 @@ impl<S: State> Log<S> {
                 Ok(cut) => cut,
                 Err(fault) => return Err(Written::Unstorable(fault, Box::new(record))),
             };
+            records.reserve_exact(2);
             records.push(record);
             records.push(Record::Base(BaseRecord {
                 at: seq.get(),
@@ -253,14 +255,17 @@ impl<S: State> Log<S> {
             base = seq.next();
             self.since_base = 0;
         } else {
+            records.reserve_exact(1);
             records.push(record);
         }
-        let now = now_ms();
-        let view = &self.graph.tables().view;
+        let graph = match &self.head {
+            Some(head) if *head.graph == *self.graph.name() => head.graph.clone(),
+            _ => Text::from(self.graph.name()),
+        };
         let head = Head {
-            graph: view.name.as_str().into(),
+            graph,
             fingerprint: self.graph.fingerprint(),
-            run: run.into(),
+            run,
             branch: self.branch(),
             seq,
             step,

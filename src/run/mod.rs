@@ -29,6 +29,7 @@ mod port;
 mod recall;
 mod recheck;
 mod record;
+mod recorded;
 mod replay;
 mod report;
 mod retry;

@@ -6,12 +6,10 @@ use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge, Try};
 use crate::graph::Compiled;
 use crate::ids::{NodeName, RunId, Step, TaskPath, ThreadId};
 use crate::policy::Attempt;
-use crate::state::{
-    AnyField, CodecError, EncodedBase, EncodedChange, Merges, State, field_called,
-};
+use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, Merges, State, field_called};
 use crate::store::{
-    Few, OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredTask,
-    StoredValue, Text,
+    Few, OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError,
+    StoredTask, StoredValue, Text,
 };
 
 /// A value that cannot be stored: the field or worker, and why.

@@ -28,7 +28,7 @@ use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
 use crate::node::RunContext;
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
-use crate::store::{Few, CheckpointStore, InputRecord, Status, StoreError};
+use crate::store::{CheckpointStore, Few, InputRecord, Status, StoreError};
 
 /// Runs the threads of one graph, in one store or in none.
 ///
@@ -664,6 +664,7 @@ impl<S: State> Runner<S> {
             executed: 0,
             limited: None,
             ended_at: None,
+            watch: None,
         }
     }
 }

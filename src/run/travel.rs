@@ -19,8 +19,8 @@ use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::policy::now_ms;
 use crate::state::{MergeFault, State};
 use crate::store::{
-    Few, BranchRecord, CheckpointStore, CommitRecord, Head, OutcomeRef, Place, Record, RunRow, Status,
-    StoppedRecord, StoreError, Tree, at_rest,
+    BranchRecord, CheckpointStore, CommitRecord, Few, Head, OutcomeRef, Place, Record, RunRow,
+    Status, StoppedRecord, StoreError, Tree, at_rest,
 };
 
 /// How many records are read at once.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::ids::{Branch, NodeName, QuestionId, Seq, Step, TaskPath};
-use crate::store::{Text, Head, QuestionRecord, Record, SchemaRecord, Status, Stored};
+use crate::store::{Head, QuestionRecord, Record, SchemaRecord, Status, Stored, Text};
 
 /// The log of one instance of a subgraph.
 #[derive(Debug, Default)]
