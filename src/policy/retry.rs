@@ -40,17 +40,16 @@ impl Watch {
     /// How long a reading is trusted. Whoever sets the system's clock finds it in records after this.
     const TRUSTED: Duration = Duration::from_millis(100);
 
-    /// Milliseconds since 1970 at a moment that is hardly past. For people, as [`now_ms`].
+    /// Microseconds since 1970 at a moment that is hardly past. For people, as [`now_ms`].
     #[inline]
-    pub(crate) fn ms(this: &mut Option<Self>, moment: Instant) -> u64 {
+    pub(crate) fn micros(this: &mut Option<Self>, moment: Instant) -> u64 {
         if let Some(watch) = this
             && let Some(since) = moment.checked_duration_since(watch.read)
             && since < Self::TRUSTED
         {
-            return (watch.micros + u64::from(since.subsec_micros())) / 1000;
+            return watch.micros + u64::from(since.subsec_micros());
         }
-        let watch = this.insert(Self::read());
-        watch.micros / 1000
+        this.insert(Self::read()).micros
     }
 
     #[cold]

@@ -137,7 +137,10 @@ pub(crate) fn frontier<S: State>(
             payload,
         })
     };
-    tasks.iter().map(encode).collect()
+    match tasks {
+        [task] => encode(task).map(Few::one),
+        tasks => tasks.iter().map(encode).collect(),
+    }
 }
 
 /// Turns taken edges into records.
@@ -148,7 +151,10 @@ pub(crate) fn edges<S: State>(graph: &Compiled<S>, taken: &[Taken]) -> Few<Store
         to: name(graph, taken.to),
         tasks: taken.tasks,
     };
-    taken.iter().map(edge).collect()
+    match taken {
+        [taken] => Few::one(edge(taken)),
+        taken => taken.iter().map(edge).collect(),
+    }
 }
 
 /// Turns a task's end into a record.
@@ -180,7 +186,10 @@ pub(crate) fn outcome<S: State>(
         exit: exit.map(Text::fixed),
         tolerated: outcome.ended == Ended::Tolerated,
         changes: changes::<S>(&outcome.update, check)?,
-        attempts: attempts.iter().map(attempt).collect(),
+        attempts: match attempts {
+            [one] => Few::one(attempt(one)),
+            attempts => attempts.iter().map(attempt).collect(),
+        },
         caught,
     })
 }

@@ -11,21 +11,42 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use super::RunError;
+use super::close::{Kept, Uncommitted};
 use super::execute::{Begun, Gave, guarded};
 use super::handle::{Progress, Run, Stage};
+use super::log::Sheet;
 use super::stop::Why;
 use super::superstep::Raced;
-use crate::engine::{Planned, plan};
+use super::{RunError, join, record};
+use crate::engine::{
+    Outcome, Outcomes, Planned, Reduced, RouteFault, Routed, Superstep, Unreduced, plan, reduce,
+    route,
+};
 use crate::node::{Call, NodeError, Returned, Standing};
 use crate::policy::{Attempt, Watch};
 use crate::state::State;
+use crate::store::{OutcomeRecord, Status};
 
 /// When a try began, by both clocks.
 #[derive(Clone, Copy)]
 struct Began {
     at: Instant,
-    ms: u64,
+    /// Microseconds since 1970.
+    micros: u64,
+}
+
+/// How far the end of a superstep has come.
+enum Closing<S: State> {
+    /// It is to be written: its number, and how the thread stands after it.
+    Write(u64, Status, Sheet),
+    /// It cannot be written.
+    Unwritten(u64, Uncommitted),
+    /// What the task has returned cannot be stored.
+    Unstorable(Superstep<S>, Outcome<S::Update>, Attempt),
+    /// The merge was refused.
+    Unmerged(Superstep<S>, Unreduced, OutcomeRecord),
+    /// The way out could not be decided.
+    Undecided(Reduced<S>, RouteFault, OutcomeRecord),
 }
 
 impl<S: State> Run<S> {
@@ -71,6 +92,7 @@ impl<S: State> Run<S> {
         };
         matches!(position.frontier.as_slice(), [task] if self.shared.plainly_recorded(task.node))
             && position.recorded.is_empty()
+            && !self.shared.graph.tables().is_timed()
             && self.executed < self.limit
             && self.stop.now().is_none()
             && !self.shared.port.stop.is_cancelled()
@@ -98,8 +120,19 @@ impl<S: State> Run<S> {
         match begun {
             Ok(Begun::Ended(Gave::Outcome(outcome))) => {
                 let (attempt, at_ms) = self.tried(began, None);
-                self.close_one(superstep, outcome, &[attempt], Some(at_ms))
-                    .await
+                match self.close_recorded(superstep, outcome, attempt, at_ms) {
+                    Closing::Write(step, status, Sheet { write, after }) => {
+                        let Some(log) = &mut self.log else {
+                            unreachable!("the thread is claimed")
+                        };
+                        self.over = true;
+                        log.send(write).await?;
+                        log.sent(after);
+                        self.over = false;
+                        Ok(self.progress(step, status))
+                    }
+                    closing => self.not_closed(closing).await,
+                }
             }
             Ok(Begun::Ended(gave)) => {
                 self.stage = Stage::Open(superstep);
@@ -154,11 +187,70 @@ impl<S: State> Run<S> {
         self.one_ended(result, vec![attempt], late).await
     }
 
+    /// Closes a superstep, up to its write.
+    #[inline]
+    fn close_recorded(
+        &mut self,
+        superstep: Superstep<S>,
+        outcome: Outcome<S::Update>,
+        attempt: Attempt,
+        at_ms: u64,
+    ) -> Closing<S> {
+        let tables = self.shared.graph.tables();
+        let (step, task) = (superstep.step, &superstep.tasks[0]);
+        let check = self.options.check_round_trip;
+        let attempts = std::slice::from_ref(&attempt);
+        let Ok(record) = record::outcome(tables, step, task, &outcome, attempts, check) else {
+            return Closing::Unstorable(superstep, outcome, attempt);
+        };
+        let by_value = record::by_value::<S>(std::iter::once(&outcome.update));
+        let reduced = match reduce(tables, superstep, Outcomes::One(outcome)) {
+            Ok(reduced) => reduced,
+            Err((superstep, fault)) => return Closing::Unmerged(superstep, fault, record),
+        };
+        let Routed { position, taken } = match route(tables, reduced, true, join::clock(tables)) {
+            Ok(routed) => routed,
+            Err((reduced, fault)) => return Closing::Undecided(reduced, fault, record),
+        };
+        let edges = record::edges(tables, &taken);
+        let kept = Kept::one(step, record, by_value);
+        let status = self.closed(&position, &kept);
+        let commit = self.commit_record(&position, edges, kept, (status, at_ms));
+        let sheet = match (commit, &mut self.log) {
+            (Ok(commit), Some(log)) => log.sheet(commit, &position.state).map_err(From::from),
+            (Err(fault), _) => Err(fault),
+            (Ok(_), None) => unreachable!("the thread is claimed"),
+        };
+        self.stage = Stage::At(position);
+        match sheet {
+            Ok(sheet) => Closing::Write(step, status, sheet),
+            Err(fault) => Closing::Unwritten(step, fault),
+        }
+    }
+
+    /// Ends the call where a superstep could not be closed.
+    async fn not_closed(&mut self, closing: Closing<S>) -> Result<Progress, RunError> {
+        match closing {
+            Closing::Write(..) => unreachable!("what can be written is"),
+            Closing::Unwritten(step, fault) => Err(self.unwritten(step, fault).await),
+            // The long way says why.
+            Closing::Unstorable(superstep, outcome, attempt) => {
+                self.close_one(superstep, outcome, &[attempt]).await
+            }
+            Closing::Unmerged(superstep, fault, record) => {
+                self.unmerged(superstep, fault, Some(record)).await
+            }
+            Closing::Undecided(reduced, fault, record) => {
+                self.undecided(reduced, fault, Some(record)).await
+            }
+        }
+    }
+
     fn began(&mut self) -> Began {
         let at = Instant::now();
         Began {
             at,
-            ms: Watch::ms(&mut self.watch, at),
+            micros: Watch::micros(&mut self.watch, at),
         }
     }
 
@@ -166,12 +258,13 @@ impl<S: State> Run<S> {
     fn tried(&mut self, began: Began, error: Option<NodeError>) -> (Attempt, u64) {
         let now = Instant::now();
         let took = now.duration_since(began.at);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let attempt = Attempt {
-            started_ms: began.ms,
-            micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            started_ms: began.micros / 1000,
+            micros,
             error,
             cached: false,
         };
-        (attempt, Watch::ms(&mut self.watch, now))
+        (attempt, began.micros.saturating_add(micros) / 1000)
     }
 }

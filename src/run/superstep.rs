@@ -108,7 +108,7 @@ impl<S: State> Run<S> {
         let mut failed = Vec::new();
         match result {
             Ok(Gave::Outcome(outcome)) => {
-                return self.close_one(superstep, outcome, &attempts, None).await;
+                return self.close_one(superstep, outcome, &attempts).await;
             }
             Ok(Gave::Asked(asked)) => {
                 self.stage = Stage::Open(superstep);

@@ -40,14 +40,15 @@ impl<T> Few<T> {
     /// Adds an item at the end.
     #[inline]
     pub fn push(&mut self, item: T) {
-        self.0 = match std::mem::replace(&mut self.0, Inner::Many(Vec::new())) {
-            Inner::Many(all) if all.is_empty() => Inner::One(item),
-            Inner::One(first) => Inner::Many(vec![first, item]),
-            Inner::Many(mut all) => {
-                all.push(item);
-                Inner::Many(all)
+        match &mut self.0 {
+            Inner::Many(all) if all.capacity() == 0 => self.0 = Inner::One(item),
+            Inner::Many(all) => all.push(item),
+            Inner::One(_) => {
+                if let Inner::One(first) = std::mem::replace(&mut self.0, Inner::Many(Vec::new())) {
+                    self.0 = Inner::Many(vec![first, item]);
+                }
             }
-        };
+        }
     }
 }
 
