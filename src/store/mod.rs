@@ -11,6 +11,8 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+#[cfg(feature = "sled")]
+mod disk;
 mod few;
 mod finding;
 mod frame;
@@ -24,15 +26,13 @@ mod retain;
 #[cfg(feature = "sled")]
 mod rows;
 mod rules;
-#[cfg(feature = "sled")]
-mod sled;
 mod text;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
 
 #[cfg(feature = "sled")]
-pub use self::sled::{SledOptions, SledStore};
+pub use self::disk::{DiskStore, Sled, SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};
