@@ -162,8 +162,8 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         Accessors, AnyField, Asked, Both, Comparable, EncodedBase, EncodedChange, Fitting,
-        Incomparable, ItemReader, ItemWriter, MergeFault, MigrateFault, Older, ReducerInfo, Slot,
-        Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
+        Incomparable, ItemReader, ItemWriter, MergeFault, Merges, MigrateFault, Older, ReducerInfo,
+        Slot, Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
     };
 }
 

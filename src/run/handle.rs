@@ -18,6 +18,7 @@ use super::stop::{Stop, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
 use crate::ids::{RunId, Step, TaskPath, ThreadId};
+use crate::policy::Watch;
 use crate::state::{Snapshot, State};
 
 /// One run of a thread, held by its caller. It runs only while one of its methods does; dropped,
@@ -50,6 +51,8 @@ pub struct Run<S: State> {
     pub(super) ended_at: Option<crate::ids::Seq>,
     /// When older checkpoints are dropped next.
     pub(super) retaining: Retaining,
+    /// The time of day, where it is asked for at each step.
+    pub(super) watch: Option<Watch>,
 }
 
 /// Where a run stands.
@@ -161,7 +164,11 @@ impl<S: State> Run<S> {
 
     /// Runs one superstep, or at most so many where the short way leads through them.
     async fn advance(&mut self, most: u64) -> Result<Progress, RunError> {
-        match self.short(most).await {
+        let short = match self.log {
+            Some(_) => self.recorded(most).await,
+            None => self.short(most).await,
+        };
+        match short {
             Some(progress) => progress,
             None => self.long().await,
         }

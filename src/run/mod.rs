@@ -32,6 +32,7 @@ mod queue;
 mod recall;
 mod recheck;
 mod record;
+mod recorded;
 mod replay;
 mod report;
 mod retain;

@@ -30,7 +30,7 @@ use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
 use crate::node::RunContext;
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
-use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
+use crate::store::{CheckpointStore, Few, InputRecord, Status, StoreError};
 
 /// Runs the threads of one graph, in one store or in none.
 ///
@@ -450,7 +450,7 @@ impl<S: State> Runner<S> {
         let kept = log.is_some() || listener.is_some();
         let check = log.is_some() && self.options.check_round_trip;
         let update = match record::changes::<S>(&input, check) {
-            _ if !kept => Vec::new(),
+            _ if !kept => Few::new(),
             Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
             changes => changes.unwrap_or_default(),
         };
@@ -482,7 +482,7 @@ impl<S: State> Runner<S> {
                 step,
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
                 settled: changes,
-                update: update.clone(),
+                update: update.to_vec(),
                 values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
@@ -694,6 +694,7 @@ impl<S: State> Runner<S> {
             limited: None,
             ended_at: None,
             retaining,
+            watch: None,
         }
     }
 }

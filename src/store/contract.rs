@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::archive::{Extent, ThreadArchive};
 use super::record::{Record, Status};
 use super::retention::{Retain, Retained, Retention};
+use super::text::Text;
 use super::wish::{self, Asked, Wish, Wished, Wishes};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
@@ -249,12 +250,12 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The graph's name.
-    pub graph: String,
+    pub graph: Text,
     /// The graph's fingerprint.
     #[serde(with = "super::bytes::short")]
     pub fingerprint: [u8; 16],
     /// The current run.
-    pub run: String,
+    pub run: Text,
     /// The current branch.
     pub branch: Branch,
     /// The input or commit that is the current position; on a branch that was just begun, one of

@@ -13,6 +13,7 @@ pub mod conformance;
 mod contract;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod disk;
+mod few;
 mod finding;
 mod frame;
 mod guard;
@@ -27,6 +28,7 @@ mod retention;
 mod rows;
 mod rules;
 mod transfer;
+mod text;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
@@ -45,6 +47,7 @@ pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use few::Few;
 pub use finding::{Finding, Severity, Spot};
 pub(crate) use frame::body_len;
 pub use frame::{
@@ -65,4 +68,5 @@ pub use record::{
 };
 pub use retention::{Retain, Retained, Retention, Surplus};
 pub use transfer::{Transferred, transfer};
+pub use text::Text;
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

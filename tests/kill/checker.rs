@@ -175,7 +175,7 @@ fn log_is_sound(plan: &Plan, records: &[Stored]) -> Result<(), String> {
             .map(|task| Task {
                 thread: plan.thread.clone(),
                 step: step + 1,
-                node: task.node.clone(),
+                node: task.node.to_string(),
                 index: task.index,
             })
             .collect();
