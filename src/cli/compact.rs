@@ -226,10 +226,9 @@ impl Sum {
             self.gain.kept_bytes
         ));
         if asked.retention.keeps_all() {
-            shell.out.say(
-                "  next: say which checkpoints stay: --keep 10, --older-than 30d, or both"
-                    .to_owned(),
-            );
+            shell
+                .out
+                .say("  next: say which checkpoints stay: --keep 10, --older-than 30d, or both");
         } else if !dry_run && self.gain.records > 0 {
             let next = shell.again("compact --rewrite NEW");
             shell.out.say(format!(

@@ -252,8 +252,7 @@ impl<S: State> Log<S> {
     #[inline]
     pub(crate) fn sheet(&mut self, commit: CommitRecord, state: &S) -> Result<Sheet, Written> {
         let at = (commit.step, commit.status, commit.at_ms);
-        let mut records = Vec::with_capacity(1);
-        records.push(Record::Commit(commit));
+        let records = vec![Record::Commit(commit)];
         let run = self.head.as_ref().map(|head| head.run.clone());
         self.boundary(records, at, run.unwrap_or_default(), state)
     }

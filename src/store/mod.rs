@@ -27,8 +27,8 @@ mod retention;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
-mod transfer;
 mod text;
+mod transfer;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
@@ -67,6 +67,6 @@ pub use record::{
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 pub use retention::{Retain, Retained, Retention, Surplus};
-pub use transfer::{Transferred, transfer};
 pub use text::Text;
+pub use transfer::{Transferred, transfer};
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

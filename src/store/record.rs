@@ -14,6 +14,10 @@ use super::text::Text;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and a pointer to it would be an allocation"
+)]
 pub enum Record {
     /// What the state looked like to the program that wrote what follows.
     Schema(SchemaRecord),
@@ -311,6 +315,10 @@ pub struct OutcomeRecord {
 /// A task's end inside a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and a pointer to it would be an allocation"
+)]
 pub enum OutcomeRef {
     /// Kept here: a superstep of one task.
     Inline(OutcomeRecord),

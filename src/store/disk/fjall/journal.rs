@@ -37,7 +37,7 @@ pub(super) fn check(place: &Place, data: &Path, noted: Option<u64>) -> Result<()
     for (number, path) in &journals {
         let end = Journal::open(path).and_then(|mut journal| {
             let batch = journal.read()?;
-            Ok((batch, journal.at, journal.is_over()?))
+            Ok((batch, journal.at, journal.ended()?))
         });
         let (batch, at, is_over) = end.map_err(unread)?;
         // It was synced as a whole before the next one was begun.
@@ -154,7 +154,7 @@ impl Journal {
     }
 
     /// Whether nothing but room written ahead follows.
-    fn is_over(self) -> io::Result<bool> {
+    fn ended(self) -> io::Result<bool> {
         use std::io::{Seek, SeekFrom};
         let mut file = self.file;
         file.seek(SeekFrom::Start(self.at))?;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::RwLock;
 
 use super::super::engine::{Keys, Place, Tree};
+use super::super::vault::Vault;
 use super::*;
 
 /// Records of one write.
@@ -19,7 +20,7 @@ enum Did {
     Wrote(Batch),
     Flushed,
     Synced,
-    Noted(u64),
+    Noted,
 }
 
 type Calls = Arc<Mutex<Vec<Did>>>;
@@ -58,7 +59,7 @@ impl Disk for Recorder {
     }
 
     fn note(&mut self, batch: u64) {
-        self.did(Did::Noted(batch));
+        self.did(Did::Noted);
         self.disk.note(batch);
     }
 }
@@ -198,7 +199,7 @@ fn before(calls: &[Did], cut: usize) -> (Vec<&Batch>, Vec<&Batch>) {
         match call {
             Did::Wrote(batch) => under_way.push(batch),
             Did::Synced => synced.append(&mut under_way),
-            Did::Flushed | Did::Noted(_) => {}
+            Did::Flushed | Did::Noted => {}
         }
     }
     (synced, under_way)
@@ -213,6 +214,7 @@ fn over(left: Left) -> Store {
         },
         tree: Arc::clone(&left) as _,
         disk: Box::new(left),
+        vault: Vault::default(),
         batch: 0,
         close: Box::new(|| {}),
     })
@@ -228,7 +230,7 @@ async fn wrong(store: &Store, owed: &[Owed], cut: usize) -> Vec<String> {
             continue;
         };
         match store.records(&thread, Seq::new(0), usize::MAX).await {
-            Ok(log) if log.len() as u64 % TOGETHER == 0 => {}
+            Ok(log) if (log.len() as u64).is_multiple_of(TOGETHER) => {}
             Ok(log) => wrong.push(format!("{thread}: half a write, {} records", log.len())),
             Err(error) => wrong.push(error.to_string()),
         }
