@@ -14,6 +14,7 @@ use serde_json::json;
 use super::compact::{Asked, names};
 use super::doctor::size;
 use super::exit::{Exit, Failure, room};
+use super::in_use;
 use super::out::one_line;
 use super::shell::{Shell, quoted};
 use crate::ThreadId;
@@ -31,7 +32,7 @@ pub(super) async fn rewrite(shell: &mut Shell, asked: &Asked, to: &Path) -> Resu
     let bench = Bench::set_up(shell, to)?;
     let mut sum = Sum::default();
     {
-        let new = SledStore::open(bench.store())?;
+        let new = in_use::open(&bench.store())?;
         let mut known = Vec::new();
         for name in names(&*old).await? {
             let thread = name.map_err(|error| damaged(shell, error.into()))?;
