@@ -5,7 +5,10 @@ use serde_json::Value;
 use crate::cli_bin::Desk;
 
 fn kinds<'v>(values: &'v [Value], kind: &str) -> Vec<&'v Value> {
-    values.iter().filter(|value| value["type"] == kind).collect()
+    values
+        .iter()
+        .filter(|value| value["type"] == kind)
+        .collect()
 }
 
 #[test]
@@ -49,7 +52,10 @@ fn a_crash_takes_no_more_than_what_was_not_on_disk() {
         assert!(last >= safe.max(Some(2)), "{last:?} {safe:?}");
         let resumed = desk.run(&["resume", "t", "--json", "--durability", mode]);
         let report = resumed.exits(0).values().pop().unwrap();
-        assert_eq!((&report["status"], &report["step"]), (&"finished".into(), &9.into()));
+        assert_eq!(
+            (&report["status"], &report["step"]),
+            (&"finished".into(), &9.into())
+        );
         assert_eq!(report["state"]["n"], 9);
     }
 }

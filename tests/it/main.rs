@@ -24,6 +24,8 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_durability;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_effects;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
@@ -132,6 +134,8 @@ mod store_archive;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;
+#[cfg(all(feature = "sled", feature = "encryption", feature = "cli"))]
+mod store_encrypted;
 mod store_format;
 #[cfg(feature = "sled")]
 mod store_kill;
