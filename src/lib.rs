@@ -127,6 +127,7 @@ mod policy;
 mod run;
 mod state;
 pub mod store;
+mod sync;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{

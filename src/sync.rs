@@ -4,10 +4,10 @@
 //! these. They are those of the standard library and of tokio; only in this crate's own tests, and only
 //! with `--cfg milepost_model`, they are those of shuttle, which runs a test in very many orders.
 
-#[cfg(not(all(test, milepost_model)))]
-pub(crate) use self::real::*;
 #[cfg(all(test, milepost_model))]
 pub(crate) use self::checked::*;
+#[cfg(not(all(test, milepost_model)))]
+pub(crate) use self::real::*;
 
 #[cfg(not(all(test, milepost_model)))]
 mod real {
@@ -37,9 +37,9 @@ mod real {
 
 #[cfg(all(test, milepost_model))]
 mod checked {
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     #[cfg(feature = "sled")]
     pub(crate) use shuttle::sync::{RwLock, atomic, mpsc};
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     #[cfg(feature = "sled")]
     pub(crate) use shuttle::thread;
 

@@ -331,9 +331,27 @@ impl Shell {
         if self.in_memory() {
             return Ok(Arc::new(MemoryStore::new()));
         }
+        self.opened(self.engine(&self.place())?)
+    }
+
+    /// Opens a store that must be there, whatever keeps it, and says what is to keep one that is made of
+    /// it: what was asked for, or else the same.
+    pub(super) fn store_to_rewrite(
+        &self,
+    ) -> Result<(Arc<dyn CheckpointStore>, StoreEngine), Failure> {
+        self.check_old()?;
+        let place = self.place();
+        let found = match StoreEngine::found(&place) {
+            Some(found) => found,
+            None => self.engine(&place)?,
+        };
+        Ok((self.opened(found)?, self.globals.engine.unwrap_or(found)))
+    }
+
+    fn opened(&self, engine: StoreEngine) -> Result<Arc<dyn CheckpointStore>, Failure> {
         let place = self.place();
         self.check(&place)?;
-        match in_use::open(&place, self.engine(&place)?) {
+        match in_use::open(&place, engine) {
             Ok(store) => {
                 self.shown.replace(Shown::open(&store, &place));
                 Ok(store)

@@ -11,11 +11,10 @@ mod model;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::batch::{Size, Waiting, last};
@@ -27,13 +26,16 @@ use crate::store::{
     CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
     ThreadArchive, Wish, Wished, Write,
 };
+use crate::sync::{Mutex, MutexGuard, Spawner};
 
 /// How long a caller waits for a run that was dropped and still writes what it had accepted, before it
 /// is told that the thread is busy.
 const LEAVES: Duration = Duration::from_secs(5);
 
 /// The queues of this process that are not empty for good, by thread: for those who take over, or look.
-static QUEUES: Mutex<BTreeMap<ThreadId, Vec<Weak<Shared>>>> = Mutex::new(BTreeMap::new());
+static QUEUES: Queues = Queues::new(BTreeMap::new());
+
+type Queues = std::sync::Mutex<BTreeMap<ThreadId, Vec<Weak<Shared>>>>;
 
 /// The way of one claimed thread to its store.
 pub(super) struct Queue(Arc<Shared>);
@@ -42,7 +44,7 @@ struct Shared {
     store: Arc<dyn CheckpointStore>,
     thread: ThreadId,
     window: Window,
-    runtime: Handle,
+    runtime: Spawner,
     state: Mutex<State>,
     /// Told of every change that somebody may wait for.
     changed: Notify,
@@ -182,7 +184,7 @@ impl Queue {
             store: Arc::clone(store),
             thread: thread.clone(),
             window,
-            runtime: Handle::current(),
+            runtime: Spawner::current(),
             state: Mutex::new(State::new(Seq::new(next.get() - 1))),
             changed: Notify::new(),
         });
@@ -357,7 +359,7 @@ impl Drop for Writer {
     }
 }
 
-fn queues() -> MutexGuard<'static, BTreeMap<ThreadId, Vec<Weak<Shared>>>> {
+fn queues() -> std::sync::MutexGuard<'static, BTreeMap<ThreadId, Vec<Weak<Shared>>>> {
     QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -117,7 +117,8 @@ fn every_mode_writes_the_same_log() {
                 logs.push((kinds(&log(&store).await), state.log.len()));
                 let writes = store.writes().len();
                 match (mode, door) {
-                    (Durability::Each, _) => assert_eq!(writes, 75),
+                    // Two ends at once may share a write.
+                    (Durability::Each, _) => assert!((74..=75).contains(&writes), "{writes}"),
                     // The input, and all the rest at once.
                     (Durability::AtEnd, Door::Run | Door::Stream) => assert_eq!(writes, 2),
                     // Each step that returns is a moment at which all is durable.
@@ -140,7 +141,8 @@ async fn a_run_goes_on_while_its_store_writes_and_not_further_than_its_window() 
         (Durability::Each, 1_000, 5, 1),
         (Durability::Background, 1_000, 5, 5),
         (Durability::Background, 300 << 10, 20, 4),
-        (Durability::Background, 1, 3_000, 1_024),
+        // With 15 bases.
+        (Durability::Background, 1, 3_000, 1_009),
         (Durability::AtEnd, 300 << 10, 60, 28),
     ];
     for (mode, bytes, all, gone) in cases {
@@ -354,59 +356,67 @@ async fn the_end_of_an_irreversible_task_is_durable_before_the_next_begins() {
     }
 }
 
+async fn drops(mode: Durability, place: &Place) {
+    let (calls, gate) = (Calls::default(), Arc::new(Semaphore::new(1)));
+    let inner = place.open().unwrap();
+    let store = Probe::over(Arc::clone(&inner)).behind(&gate);
+    let hangs = Arc::new(Semaphore::new(0));
+    let mut g = Graph::builder("hangs");
+    let node = |name| says(&calls, name);
+    let (one, two) = (g.node("one", node("one")), g.node("two", node("two")));
+    let waits = with(
+        (calls.clone(), Arc::clone(&hangs)),
+        async |(calls, hangs): (Calls, Arc<Semaphore>), _: Snapshot<Doc>, _: Context| {
+            if calls.hit("waits") == 1 {
+                hangs.add_permits(1);
+                std::future::pending::<()>().await;
+            }
+            Ok(line("waits"))
+        },
+    );
+    let waits = g.node("waits", waits);
+    g.start(one);
+    g.edge(one, two);
+    g.edge(two, waits);
+    g.edge(waits, End);
+    let runner = Runner::new(g.build().unwrap())
+        .options(options(mode))
+        .store(store);
+    let id = thread("t");
+    tokio::select! {
+        ended = runner.run(&id, start()) => panic!("{ended:?}"),
+        hung = hangs.acquire() => drop(hung.unwrap()),
+    }
+    // It is gone, and its writes wait at the gate.
+    assert_eq!(inner.head(&thread("t")).await.unwrap().unwrap().step, 0);
+    gate.add_permits(100);
+    let report = runner.run(&thread("t"), Command::go_on()).await.unwrap();
+    assert_eq!(
+        report.state.log,
+        ["one", "two", "waits"],
+        "{mode:?} {place:?}"
+    );
+    let counts = ["one", "two", "waits"].map(|name| calls.of(name));
+    assert_eq!(counts, [1, 1, 2], "{mode:?} {place:?}");
+}
+
 /// A run that is dropped in its middle writes what it had accepted, and whoever comes next waits for
 /// that instead of being refused: nothing that was accepted runs again.
 #[test]
 fn a_run_that_is_dropped_writes_what_it_had_accepted() {
     on_both(async || {
         for mode in [Durability::Background, Durability::AtEnd] {
-            for place in [Place::memory(), Place::sled()] {
-                let (calls, gate) = (Calls::default(), Arc::new(Semaphore::new(1)));
-                let inner = place.open().unwrap();
-                let store = Probe::over(Arc::clone(&inner)).behind(&gate);
-                let hangs = Arc::new(Semaphore::new(0));
-                let mut g = Graph::builder("hangs");
-                let node = |name| says(&calls, name);
-                let (one, two) = (g.node("one", node("one")), g.node("two", node("two")));
-                let waits = with(
-                    (calls.clone(), Arc::clone(&hangs)),
-                    async |(calls, hangs): (Calls, Arc<Semaphore>),
-                           _: Snapshot<Doc>,
-                           _: Context| {
-                        if calls.hit("waits") == 1 {
-                            hangs.add_permits(1);
-                            std::future::pending::<()>().await;
-                        }
-                        Ok(line("waits"))
-                    },
-                );
-                let waits = g.node("waits", waits);
-                g.start(one);
-                g.edge(one, two);
-                g.edge(two, waits);
-                g.edge(waits, End);
-                let runner = Runner::new(g.build().unwrap())
-                    .options(options(mode))
-                    .store(store);
-                let id = thread("t");
-                tokio::select! {
-                    ended = runner.run(&id, start()) => panic!("{ended:?}"),
-                    hung = hangs.acquire() => drop(hung.unwrap()),
-                }
-                // It is gone, and its writes wait at the gate.
-                assert_eq!(inner.head(&thread("t")).await.unwrap().unwrap().step, 0);
-                gate.add_permits(100);
-                let report = runner.run(&thread("t"), Command::go_on()).await.unwrap();
-                assert_eq!(
-                    report.state.log,
-                    ["one", "two", "waits"],
-                    "{mode:?} {place:?}"
-                );
-                let counts = ["one", "two", "waits"].map(|name| calls.of(name));
-                assert_eq!(counts, [1, 1, 2], "{mode:?} {place:?}");
-            }
+            drops(mode, &Place::memory()).await;
         }
     });
+}
+
+/// The same on a disk, whose threads know nothing of a paused clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_dropped_writes_to_its_disk_what_it_had_accepted() {
+    for mode in [Durability::Background, Durability::AtEnd] {
+        drops(mode, &Place::sled()).await;
+    }
 }
 
 /// Whoever replaces a run in the same process finds what it had accepted, and so does whoever looks.

@@ -191,6 +191,7 @@ fn every_kind_of_event_becomes_json_and_back() {
         "answered",
         "task_failed",
         "committed",
+        "durable",
         "ended",
     ];
     assert_eq!(names, expected);

@@ -26,6 +26,8 @@ mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_durability;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_effects;
 #[cfg(all(feature = "cli", feature = "graphs", feature = "fjall"))]
 mod cli_engines;

@@ -13,6 +13,9 @@ mod folder;
 mod keyring;
 mod keys;
 mod marker;
+#[cfg(all(test, milepost_model, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
 mod read;
 mod restore;
 #[cfg(feature = "sled")]
@@ -30,8 +33,7 @@ mod writer;
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -62,6 +64,8 @@ use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
+use crate::sync::mpsc::{self, Receiver, Sender};
+use crate::sync::{Mutex, thread};
 
 /// How long a close waits for the engine to end; after that its threads are left to themselves.
 const CLOSE: Duration = Duration::from_secs(30);
@@ -131,7 +135,7 @@ impl Inner {
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
+        let writer = thread::Builder::new().name("milepost-writer".to_owned());
         writer
             .spawn(move || {
                 writer::work(&theirs, &mut *disk, &queue);

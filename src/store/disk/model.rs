@@ -40,9 +40,9 @@ impl Tree for Platter {
 
     fn keys(&self, from: &[u8], to: Option<&[u8]>) -> Keys<'_> {
         let seen = self.seen.lock().unwrap();
-        let keys = seen.keys().filter(|key| {
-            key.as_slice() >= from && to.is_none_or(|to| key.as_slice() < to)
-        });
+        let keys = seen
+            .keys()
+            .filter(|key| key.as_slice() >= from && to.is_none_or(|to| key.as_slice() < to));
         Box::new(keys.cloned().map(Ok).collect::<Vec<_>>().into_iter())
     }
 }
@@ -214,9 +214,7 @@ fn crowd(trouble: Trouble, threads: usize, times: u64) {
     let all: Vec<_> = (0..threads)
         .map(|number| {
             let (store, platter) = (store.clone(), Arc::clone(&platter));
-            thread::spawn(move || {
-                appends(&store, &platter, &id(number), Take::IfFree, times)
-            })
+            thread::spawn(move || appends(&store, &platter, &id(number), Take::IfFree, times))
         })
         .collect();
     let all: Vec<_> = all.into_iter().map(|one| one.join().unwrap()).collect();
@@ -224,13 +222,22 @@ fn crowd(trouble: Trouble, threads: usize, times: u64) {
         match trouble {
             Trouble::Never => assert_eq!(acknowledged.len() as u64, times),
             // Nothing more is written after the first trouble.
-            _ => assert!(acknowledged.iter().copied().eq(1..=acknowledged.len() as u64)),
+            _ => assert!(
+                acknowledged
+                    .iter()
+                    .copied()
+                    .eq(1..=acknowledged.len() as u64)
+            ),
         }
         is_sound(&store, &id(number), acknowledged);
     }
     drop(store);
     for (number, acknowledged) in all.iter().enumerate() {
-        assert!(acknowledged.iter().all(|seq| platter.keeps(&id(number), *seq)));
+        assert!(
+            acknowledged
+                .iter()
+                .all(|seq| platter.keeps(&id(number), *seq))
+        );
     }
 }
 
@@ -263,7 +270,10 @@ fn rivals(how: [Take; 2], times: u64) {
             thread::spawn(move || appends(&store, &platter, &id(0), how, times))
         })
         .collect();
-    let mut acknowledged: Vec<u64> = both.into_iter().flat_map(|one| one.join().unwrap()).collect();
+    let mut acknowledged: Vec<u64> = both
+        .into_iter()
+        .flat_map(|one| one.join().unwrap())
+        .collect();
     acknowledged.sort_unstable();
     let mut once = acknowledged.clone();
     once.dedup();
@@ -275,7 +285,9 @@ fn rivals(how: [Take; 2], times: u64) {
 #[test]
 fn model_a_thread_has_one_writer_whoever_replaces_whom() {
     explore("replacing", || rivals([Take::IfFree, Take::Replace], 3));
-    explore("both replacing", || rivals([Take::Replace, Take::Replace], 3));
+    explore("both replacing", || {
+        rivals([Take::Replace, Take::Replace], 3)
+    });
     explore("both if free", || rivals([Take::IfFree, Take::IfFree], 3));
 }
 
