@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::store::Status;
-use crate::{RunId, ThreadId};
+use crate::store::{Status, StoreEngine};
+use crate::{Durability, RunId, ThreadId};
 
 /// Runs typed state graphs, and takes them up again after a crash.
 #[derive(Debug, Parser)]
@@ -34,6 +34,9 @@ pub(super) struct Globals {
     /// The store's folder, or `memory` [default: ./mileposts, or what MILEPOST_STORE says]
     #[arg(long, global = true, value_name = "PATH|memory")]
     pub(super) store: Option<PathBuf>,
+    /// What keeps a new store: sled or fjall [default: sled, or what MILEPOST_ENGINE says]
+    #[arg(long, global = true, value_name = "ENGINE", value_parser = engine)]
+    pub(super) engine: Option<StoreEngine>,
     /// How many supersteps this call may execute [default: 1000]
     #[arg(long, global = true, value_name = "N", value_parser = limit)]
     pub(super) step_limit: Option<u64>,
@@ -43,9 +46,34 @@ pub(super) struct Globals {
     /// How many tasks may run at once [default: all of a superstep]
     #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
+    /// When a run waits for the disk: after each result, for what is more than a little behind, or
+    /// only where it waits or ends [default: each]
+    #[arg(long, global = true, value_name = "MODE", value_enum)]
+    pub(super) durability: Option<Mode>,
     /// Go on with a thread only if this is the version of its graph that wrote it
     #[arg(long, global = true)]
     pub(super) pin: bool,
+}
+
+/// When a run waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// After each result, before anything that depends on it starts
+    Each,
+    /// Only for what is more than a little behind: a crash takes that little
+    Background,
+    /// Only where it waits or ends: a crash takes all since then
+    AtEnd,
+}
+
+impl From<Mode> for Durability {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Each => Self::Each,
+            Mode::Background => Self::Background,
+            Mode::AtEnd => Self::AtEnd,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -549,6 +577,14 @@ fn seq(text: &str) -> Result<u64, &'static str> {
 fn limit(text: &str) -> Result<u64, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or("a whole number from 1 on is expected")
+}
+
+/// The name of an engine.
+pub(super) fn engine(text: &str) -> Result<StoreEngine, &'static str> {
+    let engine = StoreEngine::ALL
+        .into_iter()
+        .find(|engine| engine.name() == text);
+    engine.ok_or("sled or fjall is expected")
 }
 
 fn tasks(text: &str) -> Result<u16, &'static str> {

@@ -170,6 +170,17 @@ impl From<StoreError> for Failure {
                 let next = format!("{first} and try again: nothing acknowledged is lost");
                 return Failure::new(Exit::Failed, error.to_string()).next(next);
             }
+            StoreError::OtherEngine { found, .. } => {
+                let next = format!(
+                    "leave out --engine, or name another folder with --store: \
+                     this one is kept by {found}"
+                );
+                return Failure::new(Exit::Usage, error.to_string()).next(next);
+            }
+            StoreError::NoEngine { engine, .. } => {
+                let next = format!("build the program with the feature `{engine}` of milepost");
+                return Failure::new(Exit::Usage, error.to_string()).next(next);
+            }
             StoreError::Closed => (Exit::Failed, "try again: nothing acknowledged is lost"),
         };
         Failure::new(exit, error.to_string()).next(next)

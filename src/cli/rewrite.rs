@@ -19,7 +19,7 @@ use super::out::one_line;
 use super::shell::{Shell, quoted};
 use crate::ThreadId;
 use crate::store::{
-    CheckpointStore, Finding, MemoryStore, SledStore, ThreadArchive, Transferred, check, transfer,
+    CheckpointStore, Finding, MemoryStore, ThreadArchive, Transferred, check, transfer,
 };
 
 /// Rewrites the store into a new folder.
@@ -28,11 +28,11 @@ pub(super) async fn rewrite(shell: &mut Shell, asked: &Asked, to: &Path) -> Resu
         let what = "a store in memory is gone with its process, and has nothing to rewrite";
         return Err(Failure::usage(what).next("name a folder with --store"));
     }
-    let old = shell.old_store()?;
+    let (old, engine) = shell.store_to_rewrite()?;
     let bench = Bench::set_up(shell, to)?;
     let mut sum = Sum::default();
     {
-        let new = in_use::open(&bench.store())?;
+        let new = in_use::open(&bench.store(), engine)?;
         let mut known = Vec::new();
         for name in names(&*old).await? {
             let thread = name.map_err(|error| damaged(shell, error.into()))?;
@@ -57,12 +57,12 @@ pub(super) async fn rewrite(shell: &mut Shell, asked: &Asked, to: &Path) -> Resu
 /// Puts one thread into the new store, and checks it there.
 async fn one(
     old: &Arc<dyn CheckpointStore>,
-    new: &SledStore,
+    new: &Arc<dyn CheckpointStore>,
     thread: &ThreadId,
     asked: &Asked,
 ) -> Result<Transferred, Failure> {
     let moved = if asked.retention.keeps_all() {
-        transfer(&**old, new, thread).await?
+        transfer(&**old, &**new, thread).await?
     } else {
         // What is not to stay is left out before anything is written.
         let between = MemoryStore::new();
@@ -70,9 +70,9 @@ async fn one(
             between.restore(archive).await?;
             between.retain(asked.of_thread(thread)).await?;
         }
-        transfer(&between, new, thread).await?
+        transfer(&between, &**new, thread).await?
     };
-    let checked = check(new, thread).await;
+    let checked = check(&**new, thread).await;
     match checked.findings.into_iter().find(Finding::is_error) {
         None => Ok(moved),
         Some(found) => {

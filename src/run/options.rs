@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Cancel, RunError};
+use super::{Cancel, Durability, RunError};
 use crate::engine::Task;
 use crate::graph::{Compiled, GraphView};
 use crate::node::RunContext;
@@ -23,6 +23,7 @@ use crate::store::{Retention, Status};
 /// - `siblings`: fail fast
 /// - `busy`: refuse
 /// - `poison_limit`: 5 takeovers of one superstep (design §5)
+/// - `durability`: each result before what depends on it (design §6)
 /// - `base_every`: 64 commits (design §6)
 /// - `retention`: all checkpoints stay
 /// - `check_round_trip`: yes; a value that is acknowledged can be read again
@@ -54,6 +55,8 @@ pub struct RunOptions {
     pub busy: Busy,
     /// How often one superstep may be taken over after a crash before the run counts as poisoned.
     pub poison_limit: u32,
+    /// When a run waits until what it has written is durable.
+    pub durability: Durability,
     /// How many commits lie between two stored bases: the most that loading replays.
     pub base_every: u32,
     /// Which checkpoints of a thread stay.
@@ -94,6 +97,7 @@ impl Default for RunOptions {
             siblings: Siblings::FailFast,
             busy: Busy::Refuse,
             poison_limit: 5,
+            durability: Durability::default(),
             base_every: 64,
             retention: Retention::all(),
             check_round_trip: true,
@@ -170,6 +174,13 @@ impl RunOptions {
     #[must_use]
     pub fn poison_limit(mut self, takeovers: u32) -> Self {
         self.poison_limit = takeovers;
+        self
+    }
+
+    /// Sets when a run waits until what it has written is durable.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -338,6 +349,7 @@ impl fmt::Debug for RunOptions {
             .field("siblings", &self.siblings)
             .field("busy", &self.busy)
             .field("poison_limit", &self.poison_limit)
+            .field("durability", &self.durability)
             .field("base_every", &self.base_every)
             .field("retention", &self.retention)
             .field("check_round_trip", &self.check_round_trip)

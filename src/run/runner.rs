@@ -20,7 +20,8 @@ use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
 use super::wish::Ear;
 use super::{
-    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record, schema,
+    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, queue, recall, record,
+    schema,
 };
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
@@ -29,7 +30,7 @@ use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
 use crate::node::RunContext;
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
-use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
+use crate::store::{CheckpointStore, Few, InputRecord, Status, StoreError};
 
 /// Runs the threads of one graph, in one store or in none.
 ///
@@ -220,12 +221,14 @@ impl<S: State> Runner<S> {
         self.enter(thread, command, None).await
     }
 
-    /// The state at a checkpoint of any branch: an input or a commit, by its seq.
+    /// The state at a checkpoint of any branch: an input or a commit, by its seq. What runs of the
+    /// thread in this process have accepted is made durable first.
     ///
     /// # Errors
     /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        queue::settle(thread).await;
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
         Ok(Snapshot::shared(loaded.position.state))
@@ -237,6 +240,7 @@ impl<S: State> Runner<S> {
     /// [`RunError::NotFound`], and what reading may find.
     pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        queue::settle(thread).await;
         let mut head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         loop {
             let state = self.state_at(thread, head.seq).await;
@@ -287,7 +291,8 @@ impl<S: State> Runner<S> {
             Some(store) => {
                 let (store, graph) = (Arc::clone(store), self.graph.clone());
                 let (busy, every) = (self.options.busy, self.options.base_every);
-                Some(Log::claim(store, graph, thread.clone(), busy, every).await?)
+                let durability = self.options.durability;
+                Some(Log::claim(store, graph, thread.clone(), busy, every, durability).await?)
             }
             None => None,
         };
@@ -445,7 +450,7 @@ impl<S: State> Runner<S> {
         let kept = log.is_some() || listener.is_some();
         let check = log.is_some() && self.options.check_round_trip;
         let update = match record::changes::<S>(&input, check) {
-            _ if !kept => Vec::new(),
+            _ if !kept => Few::new(),
             Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
             changes => changes.unwrap_or_default(),
         };
@@ -477,7 +482,7 @@ impl<S: State> Runner<S> {
                 step,
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
                 settled: changes,
-                update: update.clone(),
+                update: update.to_vec(),
                 values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
@@ -606,6 +611,9 @@ impl<S: State> Runner<S> {
             .options
             .concurrency
             .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
+        if let (Some(log), Some(listener)) = (&log, &listener) {
+            log.listen(listener);
+        }
         let host = self.host.as_ref();
         let inners = match host {
             Some(host) => Arc::clone(&host.port.inners),
@@ -686,6 +694,7 @@ impl<S: State> Runner<S> {
             limited: None,
             ended_at: None,
             retaining,
+            watch: None,
         }
     }
 }

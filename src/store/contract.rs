@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::archive::{Extent, ThreadArchive};
 use super::record::{Record, Status};
 use super::retention::{Retain, Retained, Retention};
+use super::text::Text;
 use super::wish::{self, Asked, Wish, Wished, Wishes};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
@@ -249,12 +250,12 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The graph's name.
-    pub graph: String,
+    pub graph: Text,
     /// The graph's fingerprint.
     #[serde(with = "super::bytes::short")]
     pub fingerprint: [u8; 16],
     /// The current run.
-    pub run: String,
+    pub run: Text,
     /// The current branch.
     pub branch: Branch,
     /// The input or commit that is the current position; on a branch that was just begun, one of
@@ -381,6 +382,24 @@ pub enum StoreError {
         found: u16,
         /// The version that this program speaks.
         known: u16,
+    },
+    /// The store is kept by another engine than the one that was to open it.
+    #[error("the store {} is kept by {found}, not by {expected}: threads move from one to the other by export and import", path.display())]
+    OtherEngine {
+        /// The store's folder.
+        path: PathBuf,
+        /// The engine that keeps it.
+        found: &'static str,
+        /// The engine that was to open it.
+        expected: &'static str,
+    },
+    /// The program was built without the engine of a store.
+    #[error("the store {} needs {engine}, and this program was built without it", path.display())]
+    NoEngine {
+        /// The store's folder.
+        path: PathBuf,
+        /// The engine: the name of a feature of this crate.
+        engine: &'static str,
     },
     /// Stored bytes cannot be trusted.
     #[error("{place} is damaged: {found}. {hint}")]

@@ -48,6 +48,19 @@ impl Standing {
         }
     }
 
+    /// Whether a write may be applied to a thread that stands like this.
+    #[inline]
+    pub(crate) fn admits(&self, write: &Write) -> Result<(), StoreError> {
+        let fits = write.epoch == self.epoch
+            && self.epoch.get() > 0
+            && write.expected == self.head
+            && write.first == self.next;
+        match fits {
+            true => Ok(()),
+            false => self.admit(&Asks::of(write)),
+        }
+    }
+
     /// Whether a write that asks this may be applied to a thread that stands like this.
     pub(crate) fn admit(&self, asks: &Asks) -> Result<(), StoreError> {
         // Epochs begin at 1: a thread that was never claimed admits nobody.

@@ -109,13 +109,15 @@ impl CheckpointStore for MemoryStore {
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
         let next = after(&write);
-        let asks = Asks::of(&write);
-        let heeds = Heeds::of(&write);
         let mut threads = self.lock();
         let Some(log) = threads.get_mut(&write.thread) else {
-            return Standing::unknown().admit(&asks);
+            return Standing::unknown().admit(&Asks::of(&write));
         };
-        log.standing().admit(&asks)?;
+        log.standing().admits(&write)?;
+        if log.wish.is_some() {
+            let heeds = Heeds::of(&write);
+            log.wish.take_if(|wish| heeds.ends(wish));
+        }
         let mut seq = write.first;
         for record in write.records {
             log.records.push(Stored {
@@ -134,7 +136,6 @@ impl CheckpointStore for MemoryStore {
         }
         log.head = Some(write.head);
         log.last = Seq::new(next.get() - 1);
-        log.wish.take_if(|wish| heeds.ends(wish));
         Ok(())
     }
 

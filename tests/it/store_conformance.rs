@@ -17,28 +17,38 @@ async fn the_memory_store_keeps_every_promise() {
     assert!(report.checks > 40, "{report}");
 }
 
-#[cfg(feature = "sled")]
-#[tokio::test(flavor = "multi_thread")]
-async fn the_sled_store_keeps_every_promise() {
-    use milepost::store::SledStore;
-    use milepost::store::conformance::check_reopened;
+/// Opens stores of a type, and opens them again.
+#[cfg(any(feature = "sled", feature = "fjall"))]
+macro_rules! keeps_every_promise {
+    ($test:ident, $store:ident) => {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            use milepost::store::conformance::check_reopened;
+            use milepost::store::$store;
 
-    let folder = tempfile::tempdir().unwrap();
-    let number = std::sync::atomic::AtomicUsize::new(0);
-    let report = check_reopened(
-        async || {
-            let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            SledStore::open(folder.path().join(number.to_string())).unwrap()
-        },
-        async |store: SledStore| {
-            let path = store.path().to_owned();
-            drop(store);
-            SledStore::open(path).unwrap()
-        },
-    )
-    .await;
-    assert!(report.passed(), "{report}");
+            let folder = tempfile::tempdir().unwrap();
+            let number = std::sync::atomic::AtomicUsize::new(0);
+            let report = check_reopened(
+                async || {
+                    let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    $store::open(folder.path().join(number.to_string())).unwrap()
+                },
+                async |store: $store| {
+                    let path = store.path().to_owned();
+                    drop(store);
+                    $store::open(path).unwrap()
+                },
+            )
+            .await;
+            assert!(report.passed(), "{report}");
+        }
+    };
 }
+
+#[cfg(feature = "sled")]
+keeps_every_promise!(the_sled_store_keeps_every_promise, SledStore);
+#[cfg(feature = "fjall")]
+keeps_every_promise!(the_fjall_store_keeps_every_promise, FjallStore);
 
 /// A promise that a [`Broken`] store does not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

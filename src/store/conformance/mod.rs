@@ -24,6 +24,9 @@ use super::contract::CheckpointStore;
 
 pub use samples::{one_of_each, sample_head};
 
+#[cfg(any(feature = "sled", feature = "fjall"))]
+pub use super::disk::without_sync;
+
 /// A store under test, shared by the tasks of a check.
 type Subject = Arc<dyn CheckpointStore>;
 type Verdict = Result<(), String>;

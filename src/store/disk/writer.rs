@@ -5,9 +5,7 @@
 //! It never runs on a worker of the runtime, and nobody else writes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -26,6 +24,9 @@ use super::read::{THREAD_HINT, View};
 use super::upkeep::{self, Upkeep};
 use super::vault::Vault;
 use crate::ids::{RunId, Seq, ThreadId};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::mpsc::Receiver;
+use crate::sync::{Mutex, RwLock};
 
 /// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
 /// more: a large batch makes everyone in it wait.
