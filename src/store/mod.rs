@@ -26,6 +26,8 @@ mod retention;
 #[cfg(feature = "sled")]
 mod rows;
 mod rules;
+#[cfg(feature = "sled")]
+mod split;
 mod transfer;
 #[cfg(all(feature = "window", unix))]
 mod window;
@@ -42,7 +44,7 @@ pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
-pub use finding::{Finding, Severity, Spot};
+pub use finding::{Finding, Severity, Spot, Waste};
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,

@@ -106,6 +106,11 @@ impl Batch {
     pub(super) fn remove(&mut self, key: Vec<u8>) {
         self.0.push((key, None));
     }
+
+    /// None where it changes nothing.
+    pub(super) fn or_none(self) -> Option<Self> {
+        (!self.0.is_empty()).then_some(self)
+    }
 }
 
 /// What the writer does to the disk, in this order.

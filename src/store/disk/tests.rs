@@ -63,7 +63,7 @@ fn open(path: &Path, trick: Trick) -> (SledStore, Log) {
         log: theirs,
         trick,
     });
-    (SledStore::start(opened).unwrap(), log)
+    (SledStore::start(opened, BLOB_BYTES).unwrap(), log)
 }
 
 fn thread(number: usize) -> ThreadId {

@@ -12,13 +12,13 @@ use sled::Db;
 
 use self::refusal::{plain, refusal};
 use super::super::contract::StoreError;
-use super::DiskStore;
 #[cfg(feature = "encryption")]
 use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
 use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
 use super::vault::Vault;
+use super::{BLOB_BYTES, DiskStore};
 
 /// How long to wait until sled's background work lets go of its file.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -46,6 +46,10 @@ pub struct SledOptions {
     /// How many bytes of pages sled keeps in memory. Not a limit of the memory it uses.
     /// Default: 64 MiB.
     pub cache_bytes: u64,
+    /// Values of more bytes than this (of a field, a payload, a step, an answer) are kept apart from
+    /// their records, each once for all records and threads that have it. Counts for what is written
+    /// from now on. Default: 64 KiB.
+    pub blob_bytes: usize,
     /// What values are encrypted with; what is there already stays as it is. Default: nothing.
     #[cfg(feature = "encryption")]
     pub keys: Option<Keyring>,
@@ -55,6 +59,7 @@ impl Default for SledOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 64 << 20,
+            blob_bytes: BLOB_BYTES,
             #[cfg(feature = "encryption")]
             keys: None,
         }
@@ -78,7 +83,7 @@ impl DiskStore<Sled> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: SledOptions) -> Result<Self, StoreError> {
-        Self::start(open(path.as_ref(), &options)?)
+        Self::start(open(path.as_ref(), &options)?, options.blob_bytes)
     }
 }
 
