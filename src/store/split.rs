@@ -7,8 +7,9 @@ use std::io;
 
 use super::contract::Stored;
 use super::frame::{
-    CODEC_BINCODE, CODEC_SPLIT, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey, decode_record,
-    encode_raw, encode_sized, expect_kind, in_place, open, seal, size_of, unwrap, write,
+    CODEC_BINCODE, CODEC_SPLIT, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
+    decode_record, encode_raw, encode_sized, expect_kind, in_place, open, seal, size_of, unwrap,
+    write,
 };
 use super::kind::FrameKind;
 use super::record::Record;

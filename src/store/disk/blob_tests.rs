@@ -32,7 +32,9 @@ fn thread(name: &str) -> ThreadId {
 }
 
 fn value(of: u8, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| (at / 251) as u8 ^ at as u8 ^ of).collect()
+    (0..bytes)
+        .map(|at| (at / 251) as u8 ^ at as u8 ^ of)
+        .collect()
 }
 
 fn id_of(bytes: &[u8]) -> BlobId {
@@ -126,13 +128,20 @@ async fn a_long_value_is_stored_once_for_all_records_and_threads_that_have_it() 
     let long = || answer(value(1, LONG));
     add(&store, &a, vec![long(), answer(value(2, 64 << 10)), long()]).await;
     let (bytes, ids) = tree(&store);
-    assert_eq!(ids, BTreeSet::from([id_of(&value(1, LONG))]), "64 KiB are not long");
+    assert_eq!(
+        ids,
+        BTreeSet::from([id_of(&value(1, LONG))]),
+        "64 KiB are not long"
+    );
     assert!(bytes < LONG + (90 << 10), "{bytes} bytes");
     add(&store, &a, vec![long()]).await;
     add(&store, &b, vec![long()]).await;
     store.copy_thread(&a, &copy).await.unwrap();
     let more = tree(&store).0 - bytes;
-    assert!(more < 100 << 10, "{more} bytes more for a record and two threads");
+    assert!(
+        more < 100 << 10,
+        "{more} bytes more for a record and two threads"
+    );
     let before = records(&store, &a).await.unwrap();
     assert_eq!(*before[2].record, long());
     assert_eq!(records(&store, &copy).await.unwrap(), before);
@@ -214,7 +223,10 @@ async fn a_value_that_nobody_has_is_waste_and_is_swept() {
     store.sweep().await.unwrap();
     assert_eq!(store.waste().await.unwrap(), Waste::default());
     assert_eq!(tree(&store).1, BTreeSet::from([id_of(&value(1, 5000))]));
-    assert_eq!(*records(&store, &thread("a")).await.unwrap()[2].record, answer(value(1, 5000)));
+    assert_eq!(
+        *records(&store, &thread("a")).await.unwrap()[2].record,
+        answer(value(1, 5000))
+    );
 }
 
 /// A store whose limit was changed reads what was written before, and counts right.
