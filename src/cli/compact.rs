@@ -14,7 +14,7 @@ use super::out::one_line;
 use super::rewrite::rewrite;
 use super::shell::Shell;
 use super::size::Size;
-use crate::store::{CheckpointStore, Retain, Retention, StoreError, Surplus};
+use crate::store::{CheckpointStore, Retain, Retention, StoreError, Surplus, Waste};
 use crate::{Seq, ThreadId};
 
 /// Compacts threads, or the whole store into a new one.
@@ -49,6 +49,12 @@ pub(super) async fn compact(shell: &mut Shell, args: &CompactArgs) -> Result<Exi
         };
         if let Err((thread, error)) = told {
             sum.pass_over(shell, thread.as_ref(), error)?;
+        }
+    }
+    if args.thread.is_none() {
+        sum.waste = store.waste().await?;
+        if sum.waste.values > 0 && !args.dry_run {
+            store.sweep().await?;
         }
     }
     let exit = sum.exit;
@@ -140,6 +146,7 @@ struct Sum {
     threads: u64,
     gain: Gain,
     passed_over: u64,
+    waste: Waste,
     exit: Exit,
 }
 
@@ -213,6 +220,7 @@ impl Sum {
             "records": self.gain.kept,
             "bytes_kept": self.gain.kept_bytes,
             "skipped": self.passed_over,
+            "waste": {"values": self.waste.values, "bytes": self.waste.bytes},
             "dry_run": dry_run,
             "exit": self.exit.code(),
         }));
@@ -225,6 +233,14 @@ impl Sum {
             self.gain.kept,
             self.gain.kept_bytes
         ));
+        if self.waste.values > 0 {
+            shell.out.say(format!(
+                "{} long values of no thread, {} bytes {}",
+                self.waste.values,
+                self.waste.bytes,
+                verb(dry_run)
+            ));
+        }
         if asked.retention.keeps_all() {
             shell
                 .out

@@ -18,7 +18,7 @@ use super::out::one_line;
 use super::shell::Shell;
 use super::size::Size;
 use crate::ThreadId;
-use crate::store::{Finding, Severity, StoreError, check};
+use crate::store::{CheckpointStore, Finding, Severity, StoreError, check};
 
 /// A finding as it is told.
 pub(super) struct Told {
@@ -126,6 +126,9 @@ pub(super) async fn doctor(shell: &mut Shell, args: &DoctorArgs) -> Result<Exit,
             ),
         }
     }
+    if args.thread.is_none() {
+        report.waste(shell, &*store).await;
+    }
     let exit = report.exit();
     report.sum_up(shell, exit);
     Ok(exit)
@@ -194,6 +197,27 @@ impl Report {
             one_line(&told.what),
             one_line(&told.next)
         ));
+    }
+
+    /// Tells what is stored and of no thread.
+    async fn waste(&mut self, shell: &mut Shell, store: &dyn CheckpointStore) {
+        let told = match store.waste().await {
+            Ok(waste) if waste.values == 0 => return,
+            Ok(waste) => Told {
+                severity: Severity::Note,
+                thread: None,
+                place: "store".to_owned(),
+                what: format!(
+                    "{} of {} bytes of no thread",
+                    count(waste.values, "long value"),
+                    waste.bytes
+                ),
+                next: format!("remove what no thread has: {}", shell.again("compact")),
+                is_damage: false,
+            },
+            Err(error) => unnamed(&error),
+        };
+        self.tell(shell, told);
     }
 
     fn sum_up(&self, shell: &mut Shell, exit: Exit) {

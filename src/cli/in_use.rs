@@ -15,7 +15,7 @@ use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
     Asked, CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, Status, StoreEngine,
-    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
+    StoreError, Stored, Take, ThreadArchive, Waste, Wish, Wished, Write,
 };
 #[cfg(unix)]
 use crate::store::{Peer, Window};
@@ -263,6 +263,14 @@ impl CheckpointStore for Sight {
 
     async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
         read!(self.thread_names())
+    }
+
+    async fn waste(&self) -> Result<Waste, StoreError> {
+        self.way().store.waste().await
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
+        self.way().store.sweep().await
     }
 
     async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::archive::{Extent, ThreadArchive};
+use super::finding::Waste;
 use super::record::{Record, Status};
 use super::retention::{Retain, Retained, Retention};
 use super::text::Text;
@@ -174,6 +175,26 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
             holder: None,
         };
         self.retain(what).await.map(|_| ())
+    }
+
+    /// What is stored and belongs to no thread: the rest of a damage, for nothing else leaves any.
+    ///
+    /// Default: nothing, as in a store that keeps all it has with the thread that it is of.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    async fn waste(&self) -> Result<Waste, StoreError> {
+        Ok(Waste::default())
+    }
+
+    /// Removes [`waste`](Self::waste).
+    ///
+    /// Default: there is nothing to do.
+    ///
+    /// # Errors
+    /// As [`waste`](Self::waste).
+    async fn sweep(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Keeps a wish for whoever holds the thread, durably, and tells the holder. Needs no claim. A

@@ -80,3 +80,12 @@ impl Finding {
         self.severity == Severity::Error
     }
 }
+
+/// What a store keeps and no thread has any more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Waste {
+    /// How many long values.
+    pub values: u64,
+    /// How many bytes they have.
+    pub bytes: u64,
+}

@@ -4,6 +4,8 @@
 //! other way round with a typed refusal of whatever is not exactly that. A store keeps frames and
 //! never looks inside; `docs/format.md` is the contract, and nothing here changes without it.
 
+use std::io;
+
 use bincode::Options;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,8 +16,9 @@ use super::kind::FrameKind;
 use super::record::Record;
 use crate::ids::{Branch, Epoch, Seq, ThreadId};
 
-/// The newest format version that this program reads, and the one it writes.
-pub const FORMAT_VERSION: u16 = 1;
+/// The newest format version that this program reads. A frame is written in the lowest version that has
+/// what is in it.
+pub const FORMAT_VERSION: u16 = 2;
 
 /// How many bytes a frame has before its body.
 pub const HEADER_BYTES: usize = 48;
@@ -27,7 +30,11 @@ const MAGIC: [u8; 4] = *b"MPST";
 /// Where the checksum stands: the end of the header.
 const SUM: std::ops::Range<usize> = 32..48;
 const CODEC_RAW: u8 = 0;
-const CODEC_BINCODE: u8 = 1;
+pub(super) const CODEC_BINCODE: u8 = 1;
+/// Another codec inside: the first byte of the body says which.
+pub(super) const CODEC_ENCRYPTED: u8 = 2;
+/// bincode without its long values, which lie elsewhere.
+pub(super) const CODEC_SPLIT: u8 = 3;
 
 /// The 16 bytes that stand for a thread in keys and checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,12 +151,23 @@ pub(crate) fn body_len(record: &Record) -> usize {
 /// [`FrameError::Corrupt`], [`FrameError::Newer`].
 pub fn decode_record(thread: ThreadKey, seq: Seq, bytes: &[u8]) -> Result<Stored, FrameError> {
     let (header, body) = open(thread, bytes)?;
-    if header.seq != seq {
-        return Err(corrupt(format!(
+    in_place(header, seq)?;
+    record(header, body)
+}
+
+/// Refuses a frame that belongs to another place of the log.
+pub(super) fn in_place(header: FrameHeader, seq: Seq) -> Result<(), FrameError> {
+    match header.seq == seq {
+        true => Ok(()),
+        false => Err(corrupt(format!(
             "expected record {seq}, found record {}",
             header.seq
-        )));
+        ))),
     }
+}
+
+/// Reads a record from its body.
+pub(super) fn record(header: FrameHeader, body: &[u8]) -> Result<Stored, FrameError> {
     let record: Record = from_body(body)?;
     if FrameKind::of(&record) != header.kind {
         return Err(corrupt(format!(
@@ -159,7 +177,7 @@ pub fn decode_record(thread: ThreadKey, seq: Seq, bytes: &[u8]) -> Result<Stored
         )));
     }
     Ok(Stored {
-        seq,
+        seq: header.seq,
         branch: header.branch,
         epoch: header.epoch,
         record: record.into(),
@@ -175,15 +193,38 @@ pub fn encode_row<T: Serialize>(
     header: FrameHeader,
     row: &T,
 ) -> Result<Vec<u8>, FrameError> {
-    let size = strict()
-        .serialized_size(row)
-        .map_err(|_| FrameError::TooLarge(MAX_BODY_BYTES as u64))?;
+    encode_sized(thread, header, row, size_of(row)?)
+}
+
+/// The same, where the length of the body is known.
+pub(super) fn encode_sized<T: Serialize>(
+    thread: ThreadKey,
+    header: FrameHeader,
+    row: &T,
+    size: u64,
+) -> Result<Vec<u8>, FrameError> {
     let mut frame = Vec::with_capacity(HEADER_BYTES + size as usize);
     frame.resize(HEADER_BYTES, 0);
-    strict()
-        .serialize_into(&mut frame, row)
-        .map_err(|_| FrameError::TooLarge(size))?;
+    write(&mut frame, row, size)?;
     Ok(seal(thread, header, CODEC_BINCODE, frame))
+}
+
+/// How long the body of a row is.
+pub(super) fn size_of<T: Serialize>(row: &T) -> Result<u64, FrameError> {
+    strict()
+        .serialized_size(row)
+        .map_err(|_| FrameError::TooLarge(MAX_BODY_BYTES as u64))
+}
+
+/// Writes the body of a row.
+pub(super) fn write<T: Serialize>(
+    to: &mut impl io::Write,
+    row: &T,
+    size: u64,
+) -> Result<(), FrameError> {
+    strict()
+        .serialize_into(to, row)
+        .map_err(|_| FrameError::TooLarge(size))
 }
 
 /// Takes a row out of a frame that must be of this kind.
@@ -205,18 +246,22 @@ pub fn decode_row<T: DeserializeOwned>(
 /// # Errors
 /// [`FrameError::TooLarge`].
 pub fn encode_segment(thread: ThreadKey, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
+    encode_raw(thread, FrameKind::Segment, bytes)
+}
+
+/// Puts bytes into a frame as they are.
+pub(super) fn encode_raw(
+    thread: ThreadKey,
+    kind: FrameKind,
+    bytes: &[u8],
+) -> Result<Vec<u8>, FrameError> {
     if bytes.len() > MAX_BODY_BYTES {
         return Err(FrameError::TooLarge(bytes.len() as u64));
     }
     let mut frame = Vec::with_capacity(HEADER_BYTES + bytes.len());
     frame.resize(HEADER_BYTES, 0);
     frame.extend_from_slice(bytes);
-    Ok(seal(
-        thread,
-        FrameHeader::row(FrameKind::Segment),
-        CODEC_RAW,
-        frame,
-    ))
+    Ok(seal(thread, FrameHeader::row(kind), CODEC_RAW, frame))
 }
 
 /// Takes a segment's bytes out of a frame; they must have this id.
@@ -275,7 +320,7 @@ pub(crate) fn unwrap(
         return Err(FrameError::Newer(version));
     }
     let kind = FrameKind::parse(frame[4])
-        .filter(|_| version == FORMAT_VERSION)
+        .filter(|kind| version == version_of(*kind, codec_of(frame)))
         .ok_or_else(|| corrupt(format!("no kind {} in version {version}", frame[4])))?;
     let header = FrameHeader {
         kind,
@@ -322,12 +367,18 @@ pub fn frame_len(first: &[u8]) -> Result<usize, FrameError> {
 }
 
 /// Writes the header before the body that `frame` holds already.
-fn seal(thread: ThreadKey, header: FrameHeader, codec: u8, mut frame: Vec<u8>) -> Vec<u8> {
+pub(super) fn seal(
+    thread: ThreadKey,
+    header: FrameHeader,
+    codec: u8,
+    mut frame: Vec<u8>,
+) -> Vec<u8> {
     let body = (frame.len() - HEADER_BYTES) as u32;
     frame[..4].copy_from_slice(&MAGIC);
     frame[4] = header.kind.number();
     frame[5] = codec;
-    frame[6..8].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    let version = version_of(header.kind, codec_of(&frame));
+    frame[6..8].copy_from_slice(&version.to_le_bytes());
     frame[8..16].copy_from_slice(&header.seq.get().to_le_bytes());
     frame[16..24].copy_from_slice(&header.epoch.get().to_le_bytes());
     frame[24..28].copy_from_slice(&header.branch.get().to_le_bytes());
@@ -337,13 +388,28 @@ fn seal(thread: ThreadKey, header: FrameHeader, codec: u8, mut frame: Vec<u8>) -
     frame
 }
 
-/// Verifies a frame and splits it.
-fn open(thread: ThreadKey, frame: &[u8]) -> Result<(FrameHeader, &[u8]), FrameError> {
+/// The codec of a body, under its encryption.
+fn codec_of(frame: &[u8]) -> u8 {
+    match (frame[5], frame.get(HEADER_BYTES)) {
+        (CODEC_ENCRYPTED, Some(inside)) => *inside,
+        (codec, _) => codec,
+    }
+}
+
+/// The lowest version that has this.
+fn version_of(kind: FrameKind, codec: u8) -> u16 {
+    match (kind, codec) {
+        (FrameKind::Blob, _) | (_, CODEC_SPLIT) => 2,
+        _ => 1,
+    }
+}
+
+/// Verifies a frame and takes it apart; its body has all that belongs to it.
+pub(super) fn open(thread: ThreadKey, frame: &[u8]) -> Result<(FrameHeader, &[u8]), FrameError> {
     let (header, found, body) = unwrap(thread, frame)?;
-    let codec = if header.kind == FrameKind::Segment {
-        CODEC_RAW
-    } else {
-        CODEC_BINCODE
+    let codec = match header.kind {
+        FrameKind::Segment | FrameKind::Blob => CODEC_RAW,
+        _ => CODEC_BINCODE,
     };
     if found != codec {
         return Err(corrupt(format!("expected codec {codec}, found {found}")));
@@ -351,7 +417,7 @@ fn open(thread: ThreadKey, frame: &[u8]) -> Result<(FrameHeader, &[u8]), FrameEr
     Ok((header, body))
 }
 
-fn expect_kind(header: FrameHeader, kind: FrameKind) -> Result<(), FrameError> {
+pub(super) fn expect_kind(header: FrameHeader, kind: FrameKind) -> Result<(), FrameError> {
     if header.kind == kind {
         return Ok(());
     }

@@ -23,6 +23,8 @@ pub enum FrameKind {
     Start,
     /// The wish row.
     Wish,
+    /// A long value, kept apart from the records that have it.
+    Blob,
 }
 
 impl FrameKind {
@@ -66,6 +68,7 @@ impl FrameKind {
             Self::Segment => 67,
             Self::Start => 68,
             Self::Wish => 69,
+            Self::Blob => 70,
         }
     }
 
@@ -79,6 +82,7 @@ impl FrameKind {
             67 => Self::Segment,
             68 => Self::Start,
             69 => Self::Wish,
+            70 => Self::Blob,
             _ => return None,
         })
     }

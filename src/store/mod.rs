@@ -27,6 +27,8 @@ mod retention;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
+#[cfg(any(feature = "sled", feature = "fjall"))]
+mod split;
 mod text;
 mod transfer;
 #[cfg(all(feature = "window", unix))]
@@ -48,7 +50,7 @@ pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 pub use few::Few;
-pub use finding::{Finding, Severity, Spot};
+pub use finding::{Finding, Severity, Spot, Waste};
 pub(crate) use frame::body_len;
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,

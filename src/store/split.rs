@@ -1,12 +1,22 @@
-//! Bodies whose long values lie elsewhere.
+//! Records whose long values lie elsewhere.
 //!
-//! In comes a row that is written as a body, out go the body without its long byte strings and these,
-//! each by the hash of its bytes; and the other way round. What a value means, and where it is kept, is
-//! not known here.
+//! In comes a record, out go its frame without its long byte strings and these, each by the hash of its
+//! bytes; and the other way round. What a value means, and where it is kept, is not known here.
 
 use std::io;
 
-use super::frame::FrameError;
+use super::contract::Stored;
+use super::frame::{
+    CODEC_BINCODE, CODEC_SPLIT, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
+    decode_record, encode_raw, encode_sized, expect_kind, in_place, open, seal, size_of, unwrap,
+    write,
+};
+use super::kind::FrameKind;
+use super::record::Record;
+use crate::ids::{Branch, Epoch, Seq};
+
+/// The key of what belongs to no thread.
+pub(crate) const NO_THREAD: ThreadKey = ThreadKey::from_bytes([0; 16]);
 
 /// The bytes of a [`Cut`] before the rest of a body.
 const CUT_BYTES: usize = 8 + 8 + 32;
@@ -28,6 +38,75 @@ pub(crate) struct Cut {
     at: u64,
     pub(crate) bytes: u64,
     pub(crate) id: BlobId,
+}
+
+/// Puts a record into a frame, without its values that are longer than `over`.
+pub(crate) fn split_record(
+    thread: ThreadKey,
+    (seq, branch, epoch): (Seq, Branch, Epoch),
+    record: &Record,
+    over: usize,
+) -> Result<(Vec<u8>, Vec<Blob>), FrameError> {
+    let header = FrameHeader {
+        kind: FrameKind::of(record),
+        seq,
+        branch,
+        epoch,
+    };
+    let size = size_of(record)?;
+    if size <= over as u64 {
+        let frame = encode_sized(thread, header, record, size)?;
+        return Ok((frame, Vec::new()));
+    }
+    let mut splitter = Splitter::new(over);
+    write(&mut splitter, record, size)?;
+    let mut frame = vec![0; HEADER_BYTES];
+    let blobs = splitter.finish(&mut frame);
+    let codec = match blobs.is_empty() {
+        true => CODEC_BINCODE,
+        false => CODEC_SPLIT,
+    };
+    Ok((seal(thread, header, codec, frame), blobs))
+}
+
+/// A record's frame, verified.
+#[derive(Debug)]
+pub(crate) enum Framed<'a> {
+    /// All of it is there.
+    Whole(Stored),
+    /// It lacks values.
+    Split(FrameHeader, Parts<'a>),
+}
+
+/// Takes apart a frame that must be that of `thread` and `seq`.
+pub(crate) fn open_record(
+    thread: ThreadKey,
+    seq: Seq,
+    frame: &[u8],
+) -> Result<Framed<'_>, FrameError> {
+    let (header, codec, body) = unwrap(thread, frame)?;
+    if codec != CODEC_SPLIT {
+        return decode_record(thread, seq, frame).map(Framed::Whole);
+    }
+    in_place(header, seq)?;
+    Ok(Framed::Split(header, Parts::parse(body, MAX_BODY_BYTES)?))
+}
+
+/// Puts a long value into a frame, which belongs to no thread.
+pub(crate) fn encode_blob(bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
+    encode_raw(NO_THREAD, FrameKind::Blob, bytes)
+}
+
+/// Takes a long value out of a frame; it must have this id.
+pub(crate) fn decode_blob<'a>(id: &BlobId, frame: &'a [u8]) -> Result<&'a [u8], FrameError> {
+    let (header, bytes) = open(NO_THREAD, frame)?;
+    expect_kind(header, FrameKind::Blob)?;
+    match blake3::hash(bytes).as_bytes() == id {
+        true => Ok(bytes),
+        false => Err(FrameError::Corrupt(
+            "the bytes are not those of the value's id".to_owned(),
+        )),
+    }
 }
 
 /// Takes a body as it is written, and leaves out what is longer than `over`.
@@ -110,7 +189,9 @@ impl<'a> Parts<'a> {
             .split_first_chunk::<4>()
             .ok_or_else(|| wrong("their number is cut off"))?;
         let count = u32::from_le_bytes(*count) as usize;
-        let table = count.checked_mul(CUT_BYTES).filter(|table| *table <= body.len());
+        let table = count
+            .checked_mul(CUT_BYTES)
+            .filter(|table| *table <= body.len());
         let table = table.ok_or_else(|| wrong("their list is cut off"))?;
         let (table, rest) = body.split_at(table);
         let mut cuts: Vec<Cut> = Vec::with_capacity(count);
@@ -173,8 +254,10 @@ mod tests {
     use super::*;
 
     fn joined(parts: &Parts<'_>, blobs: &[Blob]) -> Vec<u8> {
-        let known: HashMap<BlobId, &[u8]> =
-            blobs.iter().map(|blob| (blob.id, &blob.bytes[..])).collect();
+        let known: HashMap<BlobId, &[u8]> = blobs
+            .iter()
+            .map(|blob| (blob.id, &blob.bytes[..]))
+            .collect();
         let fetch = |cut: &Cut, body: &mut Vec<u8>| {
             assert_eq!(known[&cut.id].len() as u64, cut.bytes);
             body.extend_from_slice(known[&cut.id]);

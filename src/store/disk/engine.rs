@@ -117,6 +117,11 @@ impl Batch {
     pub(super) fn remove(&mut self, key: Vec<u8>) {
         self.0.push((key, None));
     }
+
+    /// None where it changes nothing.
+    pub(super) fn or_none(self) -> Option<Self> {
+        (!self.0.is_empty()).then_some(self)
+    }
 }
 
 /// What the writer does to the disk, in this order.
@@ -140,6 +145,8 @@ pub(super) struct Opened {
     pub(super) tree: Arc<dyn Tree>,
     pub(super) disk: Box<dyn Disk>,
     pub(super) vault: Vault,
+    /// Values that are longer than this are kept once for all that have them.
+    pub(super) over: usize,
     /// The number of the last batch in the tree.
     pub(super) batch: u64,
     /// Lets go of the folder, after everything above was dropped.

@@ -5,6 +5,7 @@
 
 use super::super::frame::ThreadKey;
 use super::super::guard::short_hash;
+use super::super::split::{BlobId, NO_THREAD};
 use crate::ids::{RunId, Seq};
 
 /// The most bytes that one row of the tree holds.
@@ -20,6 +21,10 @@ const RECORD: u8 = 3;
 const SEGMENT: u8 = 4;
 const RUN: u8 = 5;
 const WISH: u8 = 6;
+const LONG: u8 = 7;
+/// These two are of no thread: they stand below a key of zeros.
+const BLOB: u8 = 8;
+const HOLDER: u8 = 9;
 
 /// Bytes of the thread and the class.
 const PREFIX: usize = 17;
@@ -35,6 +40,10 @@ pub(super) enum Class {
     Record(Seq),
     Segment([u8; 16]),
     Wish,
+    /// The thread has this long value.
+    Long(BlobId),
+    /// A long value.
+    Blob(BlobId),
     Other,
 }
 
@@ -77,7 +86,39 @@ impl Slot {
     /// Whether what stands here holds more than what tells threads and runs apart.
     #[cfg(feature = "encryption")]
     pub(super) fn holds_values(&self) -> bool {
-        matches!(self.0[PREFIX - 1], RECORD | SEGMENT | WISH)
+        matches!(self.0[PREFIX - 1], RECORD | SEGMENT | WISH | BLOB)
+    }
+
+    /// Says below a thread that it has a long value.
+    pub(super) fn long(thread: ThreadKey, id: &BlobId) -> Self {
+        Self::new(thread, LONG, id)
+    }
+
+    /// A long value.
+    pub(super) fn blob(id: &BlobId) -> Self {
+        Self::new(NO_THREAD, BLOB, id)
+    }
+
+    /// Says below a long value that a thread has it.
+    pub(super) fn holder(id: &BlobId, thread: ThreadKey) -> Self {
+        let mut slot = Self::new(NO_THREAD, HOLDER, id);
+        slot.0.extend_from_slice(thread.as_bytes());
+        slot
+    }
+
+    /// What the keys of all long values begin with.
+    pub(super) fn blobs() -> Vec<u8> {
+        Self::new(NO_THREAD, BLOB, &[]).0
+    }
+
+    /// What the keys of all that have a long value begin with.
+    pub(super) fn holders(id: &BlobId) -> Vec<u8> {
+        Self::new(NO_THREAD, HOLDER, id).0
+    }
+
+    /// What the keys of its rows begin with.
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.0
     }
 
     /// What the keys of all segments of a thread begin with.
@@ -134,6 +175,9 @@ impl Slot {
             (HEAD | START, 0) | (RUN, 16) => Class::Other,
             (RECORD, 8) => Class::Record(Seq::new(u64::from_be_bytes(rest.try_into().ok()?))),
             (SEGMENT, 16) => Class::Segment(rest.try_into().ok()?),
+            (LONG, 32) => Class::Long(rest.try_into().ok()?),
+            (BLOB, 32) => Class::Blob(rest.try_into().ok()?),
+            (HOLDER, 48) => Class::Other,
             _ => return None,
         };
         Some((
@@ -147,6 +191,11 @@ impl Slot {
 /// The thread of a key, if it has one.
 pub(super) fn thread_of(key: &[u8]) -> Option<ThreadKey> {
     Some(ThreadKey::from_bytes(key.get(..16)?.try_into().ok()?))
+}
+
+/// The first key that may be a thread's: those before are of no thread.
+pub(super) fn first_thread() -> [u8; 16] {
+    1_u128.to_be_bytes()
 }
 
 /// The first key after all of a thread's; none if the thread is the last possible one.

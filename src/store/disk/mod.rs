@@ -4,6 +4,10 @@
 //! (a folder each beside this file); everything else is here, once for all of them. Nothing here waits
 //! for the disk on a worker of the runtime, except a close.
 
+#[cfg(all(test, feature = "sled", feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod blob_tests;
+mod blobs;
 mod claims;
 mod engine;
 #[cfg(feature = "fjall")]
@@ -39,6 +43,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+use self::blobs::Long;
 use self::engine::Opened;
 #[cfg(feature = "fjall")]
 pub use self::fjall::{Fjall, FjallOptions, FjallStore};
@@ -51,21 +56,25 @@ pub use self::sled::{Sled, SledOptions, SledStore};
 #[cfg(feature = "conformance")]
 pub use self::unsynced::without_sync;
 use self::upkeep::Upkeep;
-use self::vault::Vault;
 pub use self::which::StoreEngine;
 use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
-use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment};
+use super::finding::Waste;
+use super::frame::{FrameError, FrameHeader, ThreadKey, encode_row, encode_segment};
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
 use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
+use super::split::split_record;
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 use crate::sync::mpsc::{self, Receiver, Sender};
 use crate::sync::{Mutex, thread};
+
+/// From how many bytes on a value is kept apart, where nothing else is said.
+const BLOB_BYTES: usize = 64 << 10;
 
 /// How long a close waits for the engine to end; after that its threads are left to themselves.
 const CLOSE: Duration = Duration::from_secs(30);
@@ -127,11 +136,12 @@ impl Inner {
             tree,
             mut disk,
             vault,
+            over,
             batch,
             close,
         } = opened;
         let path = place.path.clone();
-        let shared = Arc::new(Shared::new(tree, place, vault, batch));
+        let shared = Arc::new(Shared::new(tree, place, vault, batch, over));
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);
@@ -247,7 +257,7 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
-        let append = encode(write, &self.inner.open()?.shared.vault)?;
+        let append = encode(write, &self.inner.open()?.shared)?;
         self.inner.hand(|reply| Job::Append(append, reply)).await
     }
 
@@ -308,10 +318,11 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         archive.check()?;
-        let rows = restore::encode(&archive, &self.inner.open()?.shared.vault)?;
+        let (rows, long) = restore::encode(&archive, &self.inner.open()?.shared)?;
         let what = Upkeep::Restore {
             thread: archive.thread,
             rows,
+            long,
         };
         self.keep(what).await.map(|_| ())
     }
@@ -333,13 +344,22 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
         self.keep(Upkeep::Prune(what)).await
     }
 
+    async fn waste(&self) -> Result<Waste, StoreError> {
+        self.inner.read(|view| Ok(blobs::waste(view)?.1))
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
+        self.keep(Upkeep::Sweep).await.map(|_| ())
+    }
+
     async fn durable(&self) -> Result<(), StoreError> {
         self.inner.hand(Job::Wait).await
     }
 }
 
 /// Turns a write into rows, on the caller's time: the writer's is everybody's.
-fn encode(write: Write, vault: &Vault) -> Result<Append, StoreError> {
+fn encode(write: Write, shared: &Shared) -> Result<Append, StoreError> {
+    let vault = &shared.vault;
     let asks = Asks::of(&write);
     let heeds = Heeds::of(&write);
     let refused = |_: FrameError| StoreError::Refused {
@@ -351,9 +371,16 @@ fn encode(write: Write, vault: &Vault) -> Result<Append, StoreError> {
     let running = write.head.status == Status::Running;
     let mut rows = Vec::new();
     let mut seq = write.first;
+    let mut long: Vec<Long> = Vec::new();
     for record in &write.records {
-        let frame = encode_record(key, seq, write.branch, write.epoch, record).map_err(refused)?;
+        let place = (seq, write.branch, write.epoch);
+        let (frame, blobs) = split_record(key, place, record, shared.over).map_err(refused)?;
         rows.extend(vault.cut(&Slot::record(key, seq), frame).map_err(refused)?);
+        for blob in blobs {
+            if !long.iter().any(|known| known.id == blob.id) {
+                long.push(Long::encode(&blob, vault).map_err(refused)?);
+            }
+        }
         seq = seq.next();
     }
     let head = HeadRow {
@@ -393,6 +420,7 @@ fn encode(write: Write, vault: &Vault) -> Result<Append, StoreError> {
         rows,
         name,
         segments,
+        long,
         asks,
         heeds,
     })

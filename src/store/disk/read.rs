@@ -8,13 +8,16 @@ use serde::de::DeserializeOwned;
 
 use super::super::archive::{Extent, SegmentSize};
 use super::super::contract::{Head, RunRow, StoreError, Stored};
-use super::super::frame::{ThreadKey, decode_record, decode_row, decode_segment, frame_len};
+use super::super::frame::{
+    FrameError, ThreadKey, decode_row, decode_segment, frame_len, record as decode_body,
+};
 use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
+use super::super::split::{Cut, Framed, decode_blob, open_record};
 use super::super::wish::Wish;
 use super::engine::{Place, Tree};
-use super::keys::{Class, ROW_BYTES, Slot, end_of, thread_of};
+use super::keys::{Class, ROW_BYTES, Slot, end_of, first_thread, thread_of};
 use super::vault::{Vault, body_len};
 use crate::ids::{RunId, Seq, ThreadId};
 
@@ -81,17 +84,42 @@ impl View<'_> {
         limit: usize,
     ) -> Result<Vec<Stored>, StoreError> {
         let mut all = Vec::new();
-        self.walk(thread, from, limit, |stored| all.push(stored))?;
+        self.walk(thread, from, limit, |seq, frame| {
+            let place = || format!("record {seq} of thread {thread}");
+            let fetch = |cut: &Cut, body: &mut Vec<u8>| self.blob(cut, body, &place);
+            let (stored, _) = record(ThreadKey::of(thread), seq, frame, &place, fetch)?;
+            all.push(stored);
+            Ok(())
+        })?;
         Ok(all)
     }
 
-    /// Shows the records one after the other.
-    pub(super) fn walk(
+    /// Shows all records one after the other with the long values that they have, but without the bytes
+    /// of these: zeros stand in their place.
+    pub(super) fn outlines(
+        self,
+        thread: &ThreadId,
+        mut show: impl FnMut(Stored, &[Cut]),
+    ) -> Result<(), StoreError> {
+        self.walk(thread, Seq::new(0), usize::MAX, |seq, frame| {
+            let place = || format!("record {seq} of thread {thread}");
+            let blank = |cut: &Cut, body: &mut Vec<u8>| {
+                body.resize(body.len() + cut.bytes as usize, 0);
+                Ok(())
+            };
+            let (stored, cuts) = record(ThreadKey::of(thread), seq, frame, &place, blank)?;
+            show(stored, &cuts);
+            Ok(())
+        })
+    }
+
+    /// Shows the frames of the records one after the other.
+    fn walk(
         self,
         thread: &ThreadId,
         from: Seq,
         limit: usize,
-        mut show: impl FnMut(Stored),
+        mut show: impl FnMut(Seq, &[u8]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let Some(row) = self.head_row(thread)? else {
             return Ok(());
@@ -103,9 +131,30 @@ impl View<'_> {
             let frame = self
                 .frame(&Slot::record(key, seq), &place)?
                 .ok_or_else(|| missing(thread, seq, &start))?;
-            show(decode_record(key, seq, &frame).map_err(|error| error.at(place(), THREAD_HINT))?);
+            show(seq, &frame)?;
         }
         self.ends(thread, row.next)
+    }
+
+    /// Appends a long value that belongs to what stands at a place.
+    fn blob(
+        self,
+        cut: &Cut,
+        body: &mut Vec<u8>,
+        place: &dyn Fn() -> String,
+    ) -> Result<(), StoreError> {
+        let here = || {
+            let (place, id) = (place(), hex(&cut.id[..8]));
+            format!("{place}, its value {id}… of {} bytes", cut.bytes)
+        };
+        let frame = self.frame(&Slot::blob(&cut.id), &here)?;
+        let frame = frame.ok_or_else(|| corrupt(here(), "it is missing"))?;
+        let bytes = decode_blob(&cut.id, &frame).map_err(|error| error.at(here(), THREAD_HINT))?;
+        if bytes.len() as u64 != cut.bytes {
+            return Err(corrupt(here(), format!("it has {}", bytes.len())));
+        }
+        body.extend_from_slice(bytes);
+        Ok(())
     }
 
     pub(super) fn start_row(self, thread: &ThreadId) -> Result<StartRow, StoreError> {
@@ -218,7 +267,7 @@ impl View<'_> {
     /// being read.
     pub(super) fn names(self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
         let mut names = Vec::new();
-        let mut from = vec![0; 16];
+        let mut from = first_thread().to_vec();
         while let Some(raw) = self.tree.keys(&from, None).next() {
             let raw = raw?;
             let Some(key) = thread_of(&raw) else {
@@ -259,7 +308,7 @@ impl View<'_> {
     ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
         let mut found = Vec::new();
         let mut from = match after.map(|thread| end_of(ThreadKey::of(thread))) {
-            None => Some([0; 16]),
+            None => Some(first_thread()),
             Some(next) => next,
         };
         while let Some(begin) = from
@@ -340,6 +389,25 @@ impl View<'_> {
 
     fn get(self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.tree.get(key)
+    }
+}
+
+/// Reads a record, and says which long values it has; `fetch` appends one.
+fn record(
+    key: ThreadKey,
+    seq: Seq,
+    frame: &[u8],
+    place: &dyn Fn() -> String,
+    fetch: impl FnMut(&Cut, &mut Vec<u8>) -> Result<(), StoreError>,
+) -> Result<(Stored, Vec<Cut>), StoreError> {
+    let at = |error: FrameError| error.at(place(), THREAD_HINT);
+    match open_record(key, seq, frame).map_err(at)? {
+        Framed::Whole(stored) => Ok((stored, Vec::new())),
+        Framed::Split(header, parts) => {
+            let body = parts.join(fetch)?;
+            let stored = decode_body(header, &body).map_err(at)?;
+            Ok((stored, parts.cuts))
+        }
     }
 }
 

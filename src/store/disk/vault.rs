@@ -5,17 +5,15 @@
 //! What people and models said does not.
 
 use super::super::contract::StoreError;
-use super::super::frame::{FrameError, HEADER_BYTES, ThreadKey, unwrap};
+use super::super::frame::{CODEC_ENCRYPTED, FrameError, HEADER_BYTES, ThreadKey, unwrap};
 #[cfg(feature = "encryption")]
 use super::keyring::Keyring;
 use super::keys::Slot;
 use super::read::THREAD_HINT;
 use super::writer::Row;
 
-/// The codec of an encrypted body: the plain codec (1), the key's number (4), the nonce (24), then
-/// the encrypted plain body, 16 bytes longer than it.
-const CODEC_ENCRYPTED: u8 = 2;
-/// Bytes before the encrypted ones.
+/// Bytes before the encrypted ones: the plain codec (1), the key's number (4), the nonce (24). Then
+/// follows the encrypted plain body, 16 bytes longer than it.
 const LEAD: usize = 29;
 /// How much longer a body gets.
 const MORE: usize = LEAD + 16;

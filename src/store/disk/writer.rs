@@ -15,7 +15,9 @@ use super::super::frame::{FrameHeader, encode_row};
 use super::super::guard::{Asks, Standing, owns};
 use super::super::kind::FrameKind;
 use super::super::retention::{Retain, Retained};
+use super::super::split::BlobId;
 use super::super::wish::{self, Heeds, Wish, Wished};
+use super::blobs::{self, Long};
 use super::claims::Claims;
 use super::engine::{Batch, Disk, Place, Tree};
 use super::keys::Slot;
@@ -31,6 +33,12 @@ use crate::sync::{Mutex, RwLock};
 /// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
 /// more: a large batch makes everyone in it wait.
 const BATCH_BYTES: usize = 4 << 20;
+
+/// A shorter value is not worth rows of its own, whatever is asked for.
+const LEAST: usize = 1024;
+
+/// How many sound values are remembered.
+const REMEMBERED: usize = 1024;
 
 /// A row of the tree.
 pub(super) type Row = (Vec<u8>, Vec<u8>);
@@ -49,10 +57,20 @@ pub(super) struct Shared {
     batch: AtomicU64,
     /// Set once the end of the log is unknown.
     failed: Mutex<Option<StoreError>>,
+    /// Values that are longer than this are kept once for all that have them.
+    pub(super) over: usize,
+    /// Long values that were found sound, as long as they are not many.
+    sound: Mutex<HashSet<BlobId>>,
 }
 
 impl Shared {
-    pub(super) fn new(tree: Arc<dyn Tree>, place: Place, vault: Vault, batch: u64) -> Self {
+    pub(super) fn new(
+        tree: Arc<dyn Tree>,
+        place: Place,
+        vault: Vault,
+        batch: u64,
+        over: usize,
+    ) -> Self {
         Self {
             tree,
             place,
@@ -61,7 +79,30 @@ impl Shared {
             gate: RwLock::new(()),
             batch: AtomicU64::new(batch),
             failed: Mutex::new(None),
+            over: over.max(LEAST),
+            sound: Mutex::default(),
         }
+    }
+
+    /// Whether a long value is there and sound. One that was damaged is written again with the next
+    /// record that has it.
+    fn has(&self, id: &BlobId) -> Result<bool, StoreError> {
+        let view = self.view();
+        if !view.contains(&Slot::blob(id))? {
+            return Ok(false);
+        }
+        let mut sound = self.sound.lock().unwrap_or_else(PoisonError::into_inner);
+        if sound.contains(id) {
+            return Ok(true);
+        }
+        let is_sound = blobs::is_sound(view, id);
+        if is_sound {
+            if sound.len() >= REMEMBERED {
+                sound.clear();
+            }
+            sound.insert(*id);
+        }
+        Ok(is_sound)
     }
 
     pub(super) fn view(&self) -> View<'_> {
@@ -142,6 +183,8 @@ pub(super) struct Append {
     pub(super) name: Vec<Row>,
     /// Segments, each written only if it is not there.
     pub(super) segments: Vec<(Slot, Vec<Row>)>,
+    /// Long values, each written only if nobody has it yet.
+    pub(super) long: Vec<Long>,
     pub(super) heeds: Heeds,
 }
 
@@ -154,6 +197,7 @@ impl Append {
                 .iter()
                 .map(|(_, rows)| size(rows))
                 .sum::<usize>()
+            + self.long.iter().map(|long| size(&long.rows)).sum::<usize>()
     }
 }
 
@@ -242,6 +286,7 @@ fn answer(replies: impl Iterator<Item = Reply>, told: &Result<(), StoreError>) {
 struct Seen {
     standings: HashMap<ThreadKey, Standing>,
     segments: HashSet<Slot>,
+    long: HashSet<BlobId>,
 }
 
 impl Seen {
@@ -279,6 +324,12 @@ impl Seen {
         rows.extend(segments);
         if stored.head.get() == 0 {
             rows.append(&mut append.name);
+        }
+        for long in std::mem::take(&mut append.long) {
+            if self.long.insert(long.id) && !shared.has(&long.id)? {
+                rows.extend(long.rows);
+            }
+            blobs::refer(batch, &long.id, append.key);
         }
         for (key, row) in rows {
             batch.insert(key, row);

@@ -18,7 +18,6 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use self::refusal::refusal;
 use super::super::contract::StoreError;
-use super::DiskStore;
 #[cfg(feature = "encryption")]
 use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
@@ -26,6 +25,7 @@ use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
 use super::vault::Vault;
 use super::which::StoreEngine;
+use super::{BLOB_BYTES, DiskStore};
 
 /// How long to wait until fjall's thread lets go of its files.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -75,6 +75,10 @@ pub struct FjallOptions {
     /// Up to four times as many are in memory where writing is faster than the disk. A store keeps
     /// the number that it was made with. Default: 16 MiB.
     pub write_buffer_bytes: u64,
+    /// Values of more bytes than this (of a field, a payload, a step, an answer) are kept apart from
+    /// their records, each once for all records and threads that have it. Counts for what is written
+    /// from now on. Default: 64 KiB.
+    pub blob_bytes: usize,
     /// What values are encrypted with; what is there already stays as it is. Default: nothing.
     #[cfg(feature = "encryption")]
     pub keys: Option<Keyring>,
@@ -85,6 +89,7 @@ impl Default for FjallOptions {
         Self {
             cache_bytes: 32 << 20,
             write_buffer_bytes: 16 << 20,
+            blob_bytes: BLOB_BYTES,
             #[cfg(feature = "encryption")]
             keys: None,
         }
@@ -161,6 +166,7 @@ pub(super) fn open(path: &Path, options: &FjallOptions) -> Result<Opened, StoreE
             #[cfg(feature = "encryption")]
             keys: options.keys.clone(),
         },
+        over: options.blob_bytes,
         batch,
         close: Box::new({
             let place = place.clone();

@@ -12,7 +12,6 @@ use sled::Db;
 
 use self::refusal::refusal;
 use super::super::contract::StoreError;
-use super::DiskStore;
 #[cfg(feature = "encryption")]
 use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
@@ -20,6 +19,7 @@ use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
 use super::vault::Vault;
 use super::which::StoreEngine;
+use super::{BLOB_BYTES, DiskStore};
 
 /// How long to wait until sled's background work lets go of its file.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -47,6 +47,10 @@ pub struct SledOptions {
     /// How many bytes of pages sled keeps in memory. Not a limit of the memory it uses.
     /// Default: 64 MiB.
     pub cache_bytes: u64,
+    /// Values of more bytes than this (of a field, a payload, a step, an answer) are kept apart from
+    /// their records, each once for all records and threads that have it. Counts for what is written
+    /// from now on. Default: 64 KiB.
+    pub blob_bytes: usize,
     /// What values are encrypted with; what is there already stays as it is. Default: nothing.
     #[cfg(feature = "encryption")]
     pub keys: Option<Keyring>,
@@ -56,6 +60,7 @@ impl Default for SledOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 64 << 20,
+            blob_bytes: BLOB_BYTES,
             #[cfg(feature = "encryption")]
             keys: None,
         }
@@ -146,6 +151,7 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
             #[cfg(feature = "encryption")]
             keys: options.keys.clone(),
         },
+        over: options.blob_bytes,
         batch,
         close: Box::new({
             let place = place.clone();
