@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, RunRow,
-    StoreError, Stored, Take, ThreadArchive, ThreadKey, Wish, Wished, Write, encode_record,
-    encode_row, encode_segment,
+    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, RunRow, StoreError,
+    Stored, Take, ThreadArchive, ThreadKey, Wish, Wished, Write, encode_record, encode_row,
+    encode_segment,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -128,10 +128,11 @@ impl CheckpointStore for Counted {
         let handed = Handed::of(&write).map_err(|error| error.at("a write", "Count less"))?;
         let counting = begun.elapsed();
         self.inner.append(write).await?;
-        self.note(handed, counting).map_err(|source| StoreError::Io {
-            action: "writing the same bytes bare".to_owned(),
-            source: Arc::new(source),
-        })
+        self.note(handed, counting)
+            .map_err(|source| StoreError::Io {
+                action: "writing the same bytes bare".to_owned(),
+                source: Arc::new(source),
+            })
     }
 
     async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {

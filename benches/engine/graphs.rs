@@ -109,10 +109,13 @@ pub(crate) fn seq(n: usize) -> Outcome<Graph<Small>> {
 pub(crate) fn cycle(steps: i64) -> Outcome<Graph<Small>> {
     let mut g = Graph::builder("cycle");
     let there = g.node("there", increase);
-    let back = g.node("back", move |small: Snapshot<Small>, _: Context| async move {
-        let n = small.n + 1;
-        Ok((Small::update().n(n), again(n < steps)))
-    });
+    let back = g.node(
+        "back",
+        move |small: Snapshot<Small>, _: Context| async move {
+            let n = small.n + 1;
+            Ok((Small::update().n(n), again(n < steps)))
+        },
+    );
     g.start(there);
     g.edge(there, back);
     g.wire(back, |exit| match exit {
@@ -146,7 +149,7 @@ pub(crate) fn react(n: usize, messages: Messages, laps: Laps) -> Outcome<Graph<C
     let mut g = Graph::builder("react");
     let theirs = messages.clone();
     let agent = g.node("agent", move |chat: Snapshot<Chat>, _: Context| {
-        if chat.n % LAP == 0 {
+        if chat.n.is_multiple_of(LAP) {
             laps.begin();
         }
         let said = vec![messages.get(2 * chat.n)];

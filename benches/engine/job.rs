@@ -98,10 +98,7 @@ impl Job {
     }
 
     /// Measures it, each time in a fresh folder, and prints the line.
-    pub(crate) fn measure(
-        &self,
-        once: impl AsyncFn(&Self, &Path) -> Outcome<Run>,
-    ) -> Outcome<()> {
+    pub(crate) fn measure(&self, once: impl AsyncFn(&Self, &Path) -> Outcome<Run>) -> Outcome<()> {
         let set = |name, value| std::env::var(name).is_ok_and(|found| found == value);
         let mut runtime = if set("BENCH_RUNTIME", "current") {
             tokio::runtime::Builder::new_current_thread()

@@ -66,7 +66,11 @@ fn joke() -> Outcome<Graph<Joke>> {
     });
     let bump = g.node("bump", async |joke: Snapshot<Joke>, _: Context| {
         let bumps = joke.bumps + 1;
-        let exit = if bumps < BUMPS { Funny::NotYet } else { Funny::Enough };
+        let exit = if bumps < BUMPS {
+            Funny::NotYet
+        } else {
+            Funny::Enough
+        };
         let longer = format!("{} a", joke.joke);
         Ok((Joke::update().joke(longer).bumps(bumps), exit))
     });

@@ -28,10 +28,16 @@ impl Kept {
         let (name, counts, bare): (_, _, Option<Box<dyn Bare>>) = match name.split_once('+') {
             None => (name, false, None),
             Some((name, "counted")) => (name, true, None),
-            Some((name, "append")) => {
-                (name, true, Some(Box::new(Append::open(&folder.join("bare"))?)))
-            }
-            Some((name, "batch")) => (name, true, Some(Box::new(Sled::open(&folder.join("bare"))?))),
+            Some((name, "append")) => (
+                name,
+                true,
+                Some(Box::new(Append::open(&folder.join("bare"))?)),
+            ),
+            Some((name, "batch")) => (
+                name,
+                true,
+                Some(Box::new(Sled::open(&folder.join("bare"))?)),
+            ),
             Some((_, other)) => {
                 return Err(format!("nothing called {other}: counted, append, batch").into());
             }
