@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, RunRow, StoreError,
-    Stored, Take, ThreadArchive, ThreadKey, Wish, Wished, Write, encode_record, encode_row,
-    encode_segment,
+    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, Retain, Retained,
+    RunRow, StoreError, Stored, Take, ThreadArchive, ThreadKey, Wish, Wished, Write, encode_record,
+    encode_row, encode_segment,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -184,8 +184,8 @@ impl CheckpointStore for Counted {
         self.inner.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.inner.retain(what).await
     }
 
     async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
@@ -194,5 +194,9 @@ impl CheckpointStore for Counted {
 
     async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
         self.inner.wished(thread).await
+    }
+
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.inner.durable().await
     }
 }

@@ -8,7 +8,7 @@
 //!   node that counts), `react` (SIZE rounds of an agent and a tool, messages of BYTES), `subgraph` (a
 //!   fan-out of SIZE graphs of 12 steps), `threads` (SIZE threads of 100 steps at once), `resume` (the
 //!   head of a thread of SIZE steps)
-//! - stores: `none`, `mem`, `sled`; with `+counted` also the bytes that the store is given; with `+batch`
+//! - stores: `none`, `mem`, `sled`, `sled-background`, `fjall` (with that feature); with `+counted` also the bytes that the store is given; with `+batch`
 //!   (of sled, flushed and synced) or `+append` (to a file, synced) also the time of the same bytes,
 //!   written bare after each write of the store
 //! - `BENCH_DATA`: the folder for stores; default `target/bench-data`

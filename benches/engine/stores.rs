@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
+#[cfg(feature = "fjall")]
+use milepost::store::FjallStore;
 use milepost::store::{CheckpointStore, MemoryStore, SledStore};
-use milepost::{RunOptions, Runner, State};
+use milepost::{Durability, RunOptions, Runner, State};
 
 use crate::bare::{Append, Bare, Sled};
 use crate::counted::Counted;
@@ -51,7 +53,16 @@ impl Kept {
             "none" => (None, options),
             "mem" => (Some(Arc::new(MemoryStore::new())), options),
             "sled" => (Some(Arc::new(SledStore::open(folder)?)), options),
-            other => return Err(format!("no store {other}: none, mem, sled").into()),
+            "sled-background" => {
+                let options = options.durability(Durability::Background);
+                (Some(Arc::new(SledStore::open(folder)?)), options)
+            }
+            #[cfg(feature = "fjall")]
+            "fjall" => (Some(Arc::new(FjallStore::open(folder)?)), options),
+            other => {
+                let known = "none, mem, sled, sled-background, fjall (with that feature)";
+                return Err(format!("no store {other}: {known}").into());
+            }
         };
         let counted = store
             .clone()

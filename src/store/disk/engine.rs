@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::super::contract::StoreError;
 use super::read::STORE_HINT;
+use super::vault::Vault;
 
 /// Where a store lies and what keeps it: all that a message has to say of it.
 #[derive(Debug, Clone)]
@@ -19,8 +20,6 @@ pub(super) struct Place {
     pub(super) path: PathBuf,
     /// The engine's name.
     pub(super) engine: &'static str,
-    /// What the engine said, for people: its own code is of no use to them.
-    pub(super) plain: fn(&str) -> String,
 }
 
 impl Place {
@@ -35,7 +34,7 @@ impl Place {
                 .map(|text| (*text).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
-            Err(self.damaged(format!("{} gave up: {}", self.engine, (self.plain)(&said))))
+            Err(self.damaged(format!("{} gave up: {}", self.engine, plain(&said))))
         })
     }
 
@@ -61,6 +60,19 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the store {}", self.path.display())
     }
+}
+
+/// What an engine said, for people: where it speaks of its own code, that alone is said.
+pub(super) fn plain(said: &str) -> String {
+    let line = said.lines().next().unwrap_or_default();
+    if ["::", "unwrap", "Some(", "{ "]
+        .iter()
+        .any(|code| line.contains(code))
+    {
+        tracing::debug!(said, "an engine gave up");
+        return "it found something that it did not write".to_owned();
+    }
+    line.to_owned()
 }
 
 /// Rows in the order of their keys, for reading.
@@ -127,6 +139,7 @@ pub(super) struct Opened {
     pub(super) place: Place,
     pub(super) tree: Arc<dyn Tree>,
     pub(super) disk: Box<dyn Disk>,
+    pub(super) vault: Vault,
     /// The number of the last batch in the tree.
     pub(super) batch: u64,
     /// Lets go of the folder, after everything above was dropped.
@@ -143,5 +156,16 @@ mod tests {
         assert_eq!(after(&[1, 255, 255]), Some(vec![2]));
         assert_eq!(after(&[255, 255]), None);
         assert_eq!(after(&[]), None);
+    }
+
+    #[test]
+    fn what_an_engine_says_of_its_own_code_is_not_told() {
+        assert_eq!(plain("the log is short\nand more"), "the log is short");
+        for said in [
+            "called `Option::unwrap()` on a `None` value",
+            "assertion failed: Some(3)",
+        ] {
+            assert!(!plain(said).contains("Some(") && !plain(said).contains("::"));
+        }
     }
 }

@@ -6,35 +6,53 @@
 
 mod claims;
 mod engine;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod folder;
+#[cfg(feature = "encryption")]
+mod keyring;
 mod keys;
 mod marker;
+#[cfg(all(test, milepost_model, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
 mod read;
 mod restore;
 #[cfg(feature = "sled")]
 mod sled;
-#[cfg(all(test, feature = "sled", feature = "conformance"))]
+#[cfg(all(test, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
+#[cfg(feature = "conformance")]
+mod unsynced;
 mod upkeep;
+mod vault;
+mod which;
 mod writer;
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::engine::Opened;
+#[cfg(feature = "fjall")]
+pub use self::fjall::{Fjall, FjallOptions, FjallStore};
+#[cfg(feature = "encryption")]
+pub use self::keyring::{KeyError, Keyring};
 use self::keys::Slot;
 use self::read::View;
 #[cfg(feature = "sled")]
 pub use self::sled::{Sled, SledOptions, SledStore};
+#[cfg(feature = "conformance")]
+pub use self::unsynced::without_sync;
 use self::upkeep::Upkeep;
+use self::vault::Vault;
+pub use self::which::StoreEngine;
 use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
@@ -42,15 +60,18 @@ use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
+use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
+use crate::sync::mpsc::{self, Receiver, Sender};
+use crate::sync::{Mutex, thread};
 
 /// How long a close waits for the engine to end; after that its threads are left to themselves.
 const CLOSE: Duration = Duration::from_secs(30);
 
 /// Keeps threads in a folder, so that they outlive their process, on one engine or another:
-/// [`SledStore`].
+/// `SledStore`, `FjallStore`.
 ///
 /// Clones share the open folder. Dropping the last one closes it and returns when it can be opened
 /// again.
@@ -89,6 +110,10 @@ impl<E> DiskStore<E> {
         })
     }
 
+    async fn keep(&self, what: Upkeep) -> Result<Retained, StoreError> {
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -101,15 +126,16 @@ impl Inner {
             place,
             tree,
             mut disk,
+            vault,
             batch,
             close,
         } = opened;
         let path = place.path.clone();
-        let shared = Arc::new(Shared::new(tree, place, batch));
+        let shared = Arc::new(Shared::new(tree, place, vault, batch));
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
+        let writer = thread::Builder::new().name("milepost-writer".to_owned());
         writer
             .spawn(move || {
                 writer::work(&theirs, &mut *disk, &queue);
@@ -221,7 +247,7 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
-        let append = encode(write)?;
+        let append = encode(write, &self.inner.open()?.shared.vault)?;
         self.inner.hand(|reply| Job::Append(append, reply)).await
     }
 
@@ -282,17 +308,17 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         archive.check()?;
-        let rows = restore::encode(&archive)?;
+        let rows = restore::encode(&archive, &self.inner.open()?.shared.vault)?;
         let what = Upkeep::Restore {
             thread: archive.thread,
             rows,
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
@@ -300,12 +326,11 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             from: from.clone(),
             to: to.clone(),
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let what = Upkeep::Prune(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.keep(Upkeep::Prune(what)).await
     }
 
     async fn durable(&self) -> Result<(), StoreError> {
@@ -314,7 +339,7 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 }
 
 /// Turns a write into rows, on the caller's time: the writer's is everybody's.
-fn encode(write: Write) -> Result<Append, StoreError> {
+fn encode(write: Write, vault: &Vault) -> Result<Append, StoreError> {
     let asks = Asks::of(&write);
     let heeds = Heeds::of(&write);
     let refused = |_: FrameError| StoreError::Refused {
@@ -328,7 +353,7 @@ fn encode(write: Write) -> Result<Append, StoreError> {
     let mut seq = write.first;
     for record in &write.records {
         let frame = encode_record(key, seq, write.branch, write.epoch, record).map_err(refused)?;
-        rows.extend(Slot::record(key, seq).cut(&frame));
+        rows.extend(vault.cut(&Slot::record(key, seq), frame).map_err(refused)?);
         seq = seq.next();
     }
     let head = HeadRow {
@@ -337,7 +362,7 @@ fn encode(write: Write) -> Result<Append, StoreError> {
         head: write.head,
     };
     let frame = encode_row(key, FrameHeader::row(FrameKind::Head), &head).map_err(refused)?;
-    rows.extend(Slot::head(key).cut(&frame));
+    rows.extend(vault.cut(&Slot::head(key), frame).map_err(refused)?);
     if let Some((run, row)) = write.run {
         let slot = Slot::run(key, &run);
         let frame = encode_row(
@@ -346,17 +371,18 @@ fn encode(write: Write) -> Result<Append, StoreError> {
             &NamedRun { run, row },
         )
         .map_err(refused)?;
-        rows.extend(slot.cut(&frame));
+        rows.extend(vault.cut(&slot, frame).map_err(refused)?);
     }
     let name = NameRow {
         thread: write.thread,
     };
     let frame = encode_row(key, FrameHeader::row(FrameKind::Name), &name).map_err(refused)?;
-    let name = Slot::name(key).cut(&frame);
+    let name = vault.cut(&Slot::name(key), frame).map_err(refused)?;
     let mut segments = Vec::new();
     for (id, bytes) in &write.segments {
         let slot = Slot::segment(key, id);
-        let rows = slot.cut(&encode_segment(key, bytes).map_err(refused)?);
+        let frame = encode_segment(key, bytes).map_err(refused)?;
+        let rows = vault.cut(&slot, frame).map_err(refused)?;
         segments.push((slot, rows));
     }
     Ok(Append {

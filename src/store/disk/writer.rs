@@ -5,17 +5,16 @@
 //! It never runs on a worker of the runtime, and nobody else writes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::oneshot;
 
 use super::super::contract::{StoreError, Take};
 use super::super::frame::ThreadKey;
 use super::super::frame::{FrameHeader, encode_row};
-use super::super::guard::{Asks, Standing};
+use super::super::guard::{Asks, Standing, owns};
 use super::super::kind::FrameKind;
+use super::super::retention::{Retain, Retained};
 use super::super::wish::{self, Heeds, Wish, Wished};
 use super::claims::Claims;
 use super::engine::{Batch, Disk, Place, Tree};
@@ -23,7 +22,11 @@ use super::keys::Slot;
 use super::marker;
 use super::read::{THREAD_HINT, View};
 use super::upkeep::{self, Upkeep};
+use super::vault::Vault;
 use crate::ids::{RunId, Seq, ThreadId};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::mpsc::Receiver;
+use crate::sync::{Mutex, RwLock};
 
 /// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
 /// more: a large batch makes everyone in it wait.
@@ -37,6 +40,7 @@ pub(super) type Row = (Vec<u8>, Vec<u8>);
 pub(super) struct Shared {
     pub(super) tree: Arc<dyn Tree>,
     pub(super) place: Place,
+    pub(super) vault: Vault,
     pub(super) claims: Claims,
     /// Held for reading by those who look at more than one row, for writing while a batch is
     /// applied: a reader sees all of a batch or nothing.
@@ -48,10 +52,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(tree: Arc<dyn Tree>, place: Place, batch: u64) -> Self {
+    pub(super) fn new(tree: Arc<dyn Tree>, place: Place, vault: Vault, batch: u64) -> Self {
         Self {
             tree,
             place,
+            vault,
             claims: Claims::default(),
             gate: RwLock::new(()),
             batch: AtomicU64::new(batch),
@@ -63,6 +68,7 @@ impl Shared {
         View {
             tree: &*self.tree,
             place: &self.place,
+            vault: &self.vault,
         }
     }
 
@@ -114,7 +120,7 @@ pub(super) type Reply = oneshot::Sender<Result<(), StoreError>>;
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Append, Reply),
-    Upkeep(Upkeep, Reply),
+    Upkeep(Upkeep, oneshot::Sender<Result<Retained, StoreError>>),
     Wish(ThreadId, Wish, oneshot::Sender<Result<Wished, StoreError>>),
     /// Nothing: an answer says that all before it is durable.
     Wait(Reply),
@@ -316,10 +322,12 @@ fn keep(
     let (told, is_new) = standing.hears(&wish, end_of);
     if is_new {
         let place = || format!("the wish of thread {thread}");
-        let frame = encode_row(key, FrameHeader::row(FrameKind::Wish), &wish)
+        let slot = Slot::wish(key);
+        let rows = encode_row(key, FrameHeader::row(FrameKind::Wish), &wish)
+            .and_then(|frame| shared.vault.cut(&slot, frame))
             .map_err(|error| error.at(place(), THREAD_HINT))?;
         let mut batch = Batch::default();
-        for (key, row) in Slot::wish(key).cut(&frame) {
+        for (key, row) in rows {
             batch.insert(key, row);
         }
         shared
@@ -331,8 +339,19 @@ fn keep(
 }
 
 /// Does one piece of upkeep, with its threads held meanwhile.
-fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), StoreError> {
+fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<Retained, StoreError> {
     shared.usable()?;
+    if let Upkeep::Prune(Retain {
+        thread,
+        holder: Some(epoch),
+        ..
+    }) = what
+    {
+        let stored = shared.view().head_row(thread)?;
+        let stored = stored.map(|row| row.epoch).unwrap_or_default();
+        let current = shared.claims.current(ThreadKey::of(thread), stored);
+        owns(thread, *epoch, current)?;
+    }
     let mut taken = Vec::new();
     let done = (|| {
         for thread in what.threads() {
@@ -343,12 +362,13 @@ fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), Sto
             let (epoch, _) = shared.claims.take(thread, epoch, Take::IfFree)?;
             taken.push((thread, epoch));
         }
-        let Some(batch) = upkeep::plan(shared.view(), what)? else {
-            return Ok(());
-        };
-        shared
-            .commit(disk, batch)
-            .map_err(|error| shared.fail(&error))
+        let (batch, records) = upkeep::plan(shared.view(), what)?;
+        if let Some(batch) = batch {
+            shared
+                .commit(disk, batch)
+                .map_err(|error| shared.fail(&error))?;
+        }
+        Ok(records)
     })();
     for (thread, epoch) in taken {
         shared.claims.release(thread, epoch);

@@ -10,12 +10,16 @@ use std::time::{Duration, Instant};
 
 use sled::Db;
 
-use self::refusal::{plain, refusal};
+use self::refusal::refusal;
 use super::super::contract::StoreError;
 use super::DiskStore;
+#[cfg(feature = "encryption")]
+use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
 use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
+use super::vault::Vault;
+use super::which::StoreEngine;
 
 /// How long to wait until sled's background work lets go of its file.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -37,18 +41,23 @@ pub enum Sled {}
 pub type SledStore = DiskStore<Sled>;
 
 /// Settings of a [`SledStore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SledOptions {
     /// How many bytes of pages sled keeps in memory. Not a limit of the memory it uses.
     /// Default: 64 MiB.
     pub cache_bytes: u64,
+    /// What values are encrypted with; what is there already stays as it is. Default: nothing.
+    #[cfg(feature = "encryption")]
+    pub keys: Option<Keyring>,
 }
 
 impl Default for SledOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 64 << 20,
+            #[cfg(feature = "encryption")]
+            keys: None,
         }
     }
 }
@@ -60,7 +69,8 @@ impl DiskStore<Sled> {
     ///
     /// # Errors
     /// [`StoreError::Locked`] if it is open already, here or in another process;
-    /// [`StoreError::Corrupt`] if sled cannot make sense of the files; [`StoreError::Io`].
+    /// [`StoreError::OtherEngine`] if it is no store of sled; [`StoreError::Corrupt`] if sled
+    /// cannot make sense of the files; [`StoreError::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SledOptions::default())
     }
@@ -79,11 +89,11 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
     let place = Place {
         path: path.to_owned(),
         engine: "sled",
-        plain,
     };
     let began = Instant::now();
     let holder = Holder::lock(path)?;
-    let data = path.join("db");
+    StoreEngine::Sled.alone(path)?;
+    let data = path.join(StoreEngine::Sled.data());
     let (marker, noted) = Marker::open(&place)?;
     check_file(&place, &data, noted)?;
     if let Ok(file) = File::open(&data) {
@@ -132,6 +142,10 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
     Ok(Opened {
         tree: Arc::new(tree),
         disk: Box::new(disk),
+        vault: Vault {
+            #[cfg(feature = "encryption")]
+            keys: options.keys.clone(),
+        },
         batch,
         close: Box::new({
             let place = place.clone();
