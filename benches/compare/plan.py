@@ -57,7 +57,12 @@ class Durable:
     room: float
 
 
-DURABLE = {"sled": Durable("batch", 1.15, 2.5, 8)}
+DURABLE = {
+    "sled": Durable("batch", 1.15, 2.5, 8),
+    "fjall": Durable("append", 1.3, 5, 3),
+}
+# One that does not wait, but at the end.
+LATER = "sled-background"
 
 FLOW, COGNIS, ADK, LANG = "graph-flow", "cognis-graph", "adk-graph", "langgraph"
 
@@ -87,7 +92,7 @@ def memory(workload, size, bytes=0):
 def durable(workload, size, bytes=0):
     beside = [f"{store}+{durable.bare}" for store, durable in DURABLE.items()]
     rivals = [Entry(COGNIS, "sqlite"), Entry(ADK, "sqlite"), lang("sqlite", rounds=2)]
-    return Row("durable", workload, size, ours(*DURABLE, *beside) + rivals, bytes)
+    return Row("durable", workload, size, ours(*DURABLE, LATER, *beside) + rivals, bytes)
 
 
 def alone(group, workload, size, *stores, bytes=0, rounds=3):
@@ -118,8 +123,8 @@ ROWS = [
     alone("long", "react", 5_000, *DURABLE, bytes=200, rounds=2),
     alone("long", "react", 10_000, "mem+counted", bytes=200, rounds=1),
     alone("long", "react", 10_000, "mem+counted", bytes=1024, rounds=1),
-    alone("threads", "threads", 1, "none", "mem", *DURABLE),
-    alone("threads", "threads", 64, "none", "mem", *DURABLE),
-    alone("threads", "threads", 1_000, "none", "mem", *DURABLE),
+    alone("threads", "threads", 1, "none", "mem", LATER, *DURABLE),
+    alone("threads", "threads", 64, "none", "mem", LATER, *DURABLE),
+    alone("threads", "threads", 1_000, "none", "mem", LATER, *DURABLE),
     alone("resume", "resume", 10_000, "mem", *DURABLE),
 ]

@@ -195,4 +195,8 @@ impl CheckpointStore for Counted {
     async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
         self.inner.wished(thread).await
     }
+
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.inner.durable().await
+    }
 }

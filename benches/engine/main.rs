@@ -8,9 +8,9 @@
 //!   node that counts), `react` (SIZE rounds of an agent and a tool, messages of BYTES), `subgraph` (a
 //!   fan-out of SIZE graphs of 12 steps), `threads` (SIZE threads of 100 steps at once), `resume` (the
 //!   head of a thread of SIZE steps)
-//! - stores: `none`, `mem`, `sled`; with `+counted` also the bytes that the store is given; with `+batch`
-//!   (of sled, flushed and synced) or `+append` (to a file, synced) also the time of the same bytes,
-//!   written bare after each write of the store
+//! - stores: `none`, `mem`, `sled`, `sled-background`, and with its feature `fjall`. With `+counted` the
+//!   bytes are counted that the store is given; with `+batch` (of sled, flushed and synced) or `+append`
+//!   (to a file, synced) the same bytes are written once more, bare, after each write of the store
 //! - `BENCH_DATA`: the folder for stores; default `target/bench-data`
 //! - `BENCH_COLD=1`: no run before the measured one, and no repeats
 //! - `BENCH_RUNTIME=current`: the runtime of one thread instead of that of several

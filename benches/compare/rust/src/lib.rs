@@ -68,7 +68,11 @@ impl Messages {
     /// Messages of so many bytes.
     pub fn new(bytes: usize) -> Self {
         Self {
-            rest: "abcdefghijklmnopqrstuvwxyz".chars().cycle().take(bytes).collect(),
+            rest: "abcdefghijklmnopqrstuvwxyz"
+                .chars()
+                .cycle()
+                .take(bytes)
+                .collect(),
         }
     }
 
@@ -137,7 +141,11 @@ where
         })
     };
     let asked = job(size.parse()?)?;
-    let repeats = if asked.steps() > SHORT || asked.on_disk() { 1 } else { REPEATS };
+    let repeats = if asked.steps() > SHORT || asked.on_disk() {
+        1
+    } else {
+        REPEATS
+    };
     let mut spent = Vec::new();
     if once(job(asked.size.min(WARM_UP))?).await?.is_some() {
         for _ in 0..repeats {
@@ -175,7 +183,10 @@ where
 fn cpu() -> Duration {
     // Reading this brings the count of the calling thread up to date.
     let _ = fs::read("/proc/self/stat");
-    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
     let nanos = threads.filter_map(|thread| {
         let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<u64>().ok()

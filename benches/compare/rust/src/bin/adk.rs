@@ -55,7 +55,10 @@ fn int(state: &State, key: &str) -> i64 {
 }
 
 fn schema(list: &str) -> StateSchema {
-    StateSchema::builder().channel("n").list_channel(list).build()
+    StateSchema::builder()
+        .channel("n")
+        .list_channel(list)
+        .build()
 }
 
 /// Adds a node that adds 1.
@@ -80,7 +83,11 @@ fn seq(n: usize) -> StateGraph {
 fn cycle(n: i64) -> StateGraph {
     let graph = increase(StateGraph::with_channels(&["n", "v"]), "there");
     let again = move |state: &State| {
-        let exit = if int(state, "n") < n { "again" } else { "enough" };
+        let exit = if int(state, "n") < n {
+            "again"
+        } else {
+            "enough"
+        };
         exit.to_owned()
     };
     increase(graph, "back")
@@ -114,7 +121,11 @@ fn fan(n: usize) -> StateGraph {
 fn react(n: i64, messages: Messages) -> StateGraph {
     let theirs = messages.clone();
     let again = move |state: &State| {
-        let exit = if int(state, "n") < n { "again" } else { "enough" };
+        let exit = if int(state, "n") < n {
+            "again"
+        } else {
+            "enough"
+        };
         exit.to_owned()
     };
     StateGraph::new(schema("messages"))

@@ -47,7 +47,10 @@ async fn once(job: Job) -> Outcome<Option<Spent>> {
         "fan" => drive(&job, fan(n)?, Small::default(), |end| end.n == n as i64).await?,
         "react" => {
             let graph = react(n as i64, Messages::new(job.bytes))?;
-            drive(&job, graph, Chat::default(), |end| end.messages.len() == 2 * n).await?
+            drive(&job, graph, Chat::default(), |end| {
+                end.messages.len() == 2 * n
+            })
+            .await?
         }
         _ => return Ok(None),
     }))
@@ -107,7 +110,11 @@ fn increase(
 fn seq(n: usize) -> Outcome<CompiledGraph<Small>> {
     let mut graph = Graph::<Small>::new();
     for i in 0..n {
-        let next = if i + 1 < n { Goto::node(format!("n{}", i + 1)) } else { Goto::end() };
+        let next = if i + 1 < n {
+            Goto::node(format!("n{}", i + 1))
+        } else {
+            Goto::end()
+        };
         graph = increase(graph, format!("n{i}"), move |_| next.clone());
     }
     Ok(graph.start_at("n0").compile()?)
@@ -116,7 +123,11 @@ fn seq(n: usize) -> Outcome<CompiledGraph<Small>> {
 fn cycle(n: i64) -> Outcome<CompiledGraph<Small>> {
     let graph = increase(Graph::new(), "there".to_owned(), |_| Goto::node("back"));
     let graph = increase(graph, "back".to_owned(), move |reached| {
-        if reached < n { Goto::node("there") } else { Goto::end() }
+        if reached < n {
+            Goto::node("there")
+        } else {
+            Goto::end()
+        }
     });
     Ok(graph.start_at("there").compile()?)
 }
@@ -137,7 +148,11 @@ fn fan(n: usize) -> Outcome<CompiledGraph<Small>> {
                     v: i.into_iter().collect(),
                     ..Default::default()
                 },
-                goto: if is_last { Goto::node("reduce") } else { Goto::Halt },
+                goto: if is_last {
+                    Goto::node("reduce")
+                } else {
+                    Goto::Halt
+                },
             })
         }
     });
@@ -174,7 +189,11 @@ fn react(n: i64, messages: Messages) -> Outcome<CompiledGraph<Chat>> {
     });
     let tool = node_fn::<Chat, _, _>("tool", move |chat: &Chat, _| {
         let said = theirs.get(2 * chat.n as usize + 1);
-        let goto = if chat.n < n { Goto::node("agent") } else { Goto::end() };
+        let goto = if chat.n < n {
+            Goto::node("agent")
+        } else {
+            Goto::end()
+        };
         async move {
             Ok(NodeOut {
                 update: ChatUpdate {

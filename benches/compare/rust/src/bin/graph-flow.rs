@@ -24,7 +24,11 @@ async fn once(job: Job) -> Outcome<Option<Spent>> {
         "mem" => true,
         _ => return Ok(None),
     };
-    let step = if kept { NextAction::Continue } else { NextAction::ContinueAndExecute };
+    let step = if kept {
+        NextAction::Continue
+    } else {
+        NextAction::ContinueAndExecute
+    };
     let (graph, first) = match job.workload.as_str() {
         "seq" => (seq(job.size, &step)?, "n0"),
         "fan" => (fan(job.size)?, "fan"),
@@ -33,9 +37,13 @@ async fn once(job: Job) -> Outcome<Option<Spent>> {
         "wide" => (wide(job.size, &step)?, "touch"),
         _ => return Ok(None),
     };
-    let session = Session::new_from_task("measured".to_owned(), first);
+    let mut session = Session::new_from_task("measured".to_owned(), first);
+    // By default the oldest messages are forgotten.
+    session.context = Context::with_max_chat_messages(2 * job.size);
     session.context.set("n", 0)?;
-    session.context.set("v", (0..LIST_LEN).collect::<Vec<i64>>())?;
+    session
+        .context
+        .set("v", (0..LIST_LEN).collect::<Vec<i64>>())?;
     if job.workload == "wide" {
         for i in 0..job.size {
             session.context.set(format!("f{i}"), 0)?;
@@ -123,9 +131,11 @@ fn seq(n: usize, step: &NextAction) -> Outcome<Graph> {
 /// The children are fixed when the graph is built, and write one map without a reducer.
 fn fan(n: usize) -> Outcome<Graph> {
     let child = |i: usize| {
-        does(format!("w{i}"), &NextAction::End, move |context: &Context| {
-            context.set(format!("r{i}"), i as i64)
-        })
+        does(
+            format!("w{i}"),
+            &NextAction::End,
+            move |context: &Context| context.set(format!("r{i}"), i as i64),
+        )
     };
     let children = FanOutTask::new("fan", (0..n).map(child).collect());
     let reduce = does("reduce", &NextAction::End, move |context: &Context| {
