@@ -101,6 +101,7 @@
 //! | feature | brings | default |
 //! | --- | --- | --- |
 //! | `sled` | [`store::SledStore`], the durable store | yes |
+//! | `fjall` | `store::FjallStore`, a second durable store | no |
 //! | `window` | [`store::Window`] and [`store::Peer`]: a store in use is looked at (Unix) | yes |
 //! | `conformance` | the suite that every store must pass, as a public module | no |
 //! | `cli` | the commands, for a binary of one's own | no |
@@ -162,8 +163,8 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         Accessors, AnyField, Asked, Both, Comparable, EncodedBase, EncodedChange, Fitting,
-        Incomparable, ItemReader, ItemWriter, MergeFault, MigrateFault, Older, ReducerInfo, Slot,
-        Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
+        Incomparable, ItemReader, ItemWriter, MergeFault, Merges, MigrateFault, Older, ReducerInfo,
+        Slot, Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
     };
 }
 

@@ -23,8 +23,8 @@ use super::port::Listener;
 use super::stop::has_timer;
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 use crate::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
-    Wished, Write,
+    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
+    ThreadArchive, Wish, Wished, Write,
 };
 use crate::sync::{Mutex, MutexGuard, Spawner};
 
@@ -494,9 +494,9 @@ impl CheckpointStore for Queue {
         self.0.store.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
         self.settled().await?;
-        self.0.store.prune(thread).await
+        self.0.store.retain(what).await
     }
 
     async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {

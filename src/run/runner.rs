@@ -14,6 +14,7 @@ use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
+use super::retain::Retaining;
 use super::settle::{LeftOpen, Settled};
 use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
@@ -29,7 +30,7 @@ use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
 use crate::node::RunContext;
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
-use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
+use crate::store::{CheckpointStore, Few, InputRecord, Status, StoreError};
 
 /// Runs the threads of one graph, in one store or in none.
 ///
@@ -240,8 +241,18 @@ impl<S: State> Runner<S> {
     pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
         queue::settle(thread).await;
-        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
-        self.state_at(thread, head.seq).await
+        let mut head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        loop {
+            let state = self.state_at(thread, head.seq).await;
+            if state.is_ok() {
+                return state;
+            }
+            // A run that moves the head on may drop meanwhile what the old one is read from.
+            match store.head(thread).await? {
+                Some(moved) if moved.base != head.base => head = moved,
+                _ => return state,
+            }
+        }
     }
 
     /// Claims the thread, loads it, and applies the command.
@@ -439,7 +450,7 @@ impl<S: State> Runner<S> {
         let kept = log.is_some() || listener.is_some();
         let check = log.is_some() && self.options.check_round_trip;
         let update = match record::changes::<S>(&input, check) {
-            _ if !kept => Vec::new(),
+            _ if !kept => Few::new(),
             Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
             changes => changes.unwrap_or_default(),
         };
@@ -471,7 +482,7 @@ impl<S: State> Runner<S> {
                 step,
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
                 settled: changes,
-                update: update.clone(),
+                update: update.to_vec(),
                 values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
@@ -641,6 +652,16 @@ impl<S: State> Runner<S> {
             pulse: host.and_then(|host| host.pulse.clone()),
         };
         let deadline = self.options.deadline;
+        let retaining = match &log {
+            Some(log) if !self.options.retention.keeps_all() => Retaining::from(
+                log.claimed()
+                    .head
+                    .as_ref()
+                    .map(|head| head.base)
+                    .unwrap_or_default(),
+            ),
+            _ => Retaining::NEVER,
+        };
         Run {
             shared: Arc::new(Shared {
                 graph: self.graph.clone(),
@@ -672,6 +693,8 @@ impl<S: State> Runner<S> {
             executed: 0,
             limited: None,
             ended_at: None,
+            retaining,
+            watch: None,
         }
     }
 }

@@ -19,8 +19,8 @@ use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::policy::now_ms;
 use crate::state::{MergeFault, State};
 use crate::store::{
-    BranchRecord, CheckpointStore, CommitRecord, Head, OutcomeRef, Place, Record, RunRow, Status,
-    StoppedRecord, StoreError, Tree, at_rest,
+    BranchRecord, CheckpointStore, CommitRecord, Few, Head, OutcomeRef, Place, Record, RunRow,
+    Status, StoppedRecord, StoreError, Tree, at_rest,
 };
 
 /// How many records are read at once.
@@ -301,7 +301,7 @@ impl<S: State> Runner<S> {
             joins,
             timers,
             status: at_rest(self.options.status_at(tables, &position.frontier, &[])),
-            outcomes: vec![OutcomeRef::Inline(stored.clone())],
+            outcomes: Few::one(OutcomeRef::Inline(stored.clone())),
         };
         stored.changes.iter().for_each(|change| log.touch(change));
         let state = Arc::clone(&position.state);
@@ -399,7 +399,7 @@ fn stands(
         return Err(RunError::Pruned { thread, seq });
     };
     Ok(Head {
-        run: run.to_owned(),
+        run: run.into(),
         branch,
         seq,
         step: place.step,

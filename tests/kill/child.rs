@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use milepost::store::{CheckpointStore, SledStore, ThreadArchive};
+use milepost::store::{CheckpointStore, ThreadArchive};
 use milepost::{Command, Durability, Event, EventKind, RunError, RunId, Runner, ThreadId};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::faulty::{Fault, Faulty};
 use super::graphs::Shape;
 use super::state::Work;
 use super::still::Still;
-use super::{script, workloads};
+use super::{disk, script, workloads};
 
 /// Set for a child: its [`Life`].
 pub(crate) const LIFE: &str = "MILEPOST_TEST_LIFE";
@@ -124,8 +124,7 @@ fn a_child_lives_one_life() {
 
 async fn live(life: Life) {
     let diary = Diary::open(&life.folder);
-    let sled = SledStore::open(life.folder.join("store")).unwrap();
-    let mut inner: Arc<dyn CheckpointStore> = Arc::new(sled);
+    let mut inner = disk::open(&life.folder).unwrap();
     if let Some(fault) = life.fault {
         inner = Arc::new(Faulty::new(inner, fault));
     }
@@ -158,9 +157,9 @@ async fn live(life: Life) {
 
 async fn act(folder: PathBuf, script: Script) {
     let diary = Diary::open(&folder);
-    let sled = Arc::new(SledStore::open(folder.join("store")).unwrap());
+    let store = disk::open(&folder).unwrap();
     // A new process knows by itself that the one before has died.
-    let still = Still::new(sled, &diary, script.dies, (false, true));
+    let still = Still::new(store, &diary, script.dies, (false, true));
     let workload = workloads::by_name(&script.workload);
     script::play(workload, Arc::clone(&still) as _, &diary)
         .await

@@ -3,20 +3,33 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use milepost::store::StoreEngine;
+
 use super::child::{Mode, Plan};
+use super::disk::usual;
 use super::graphs::Shape;
 use super::ledger::{made, wanted};
 use super::parent::{Family, Strike, play, undisturbed};
 
 #[test]
 fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
+    whenever(usual(), "random", wanted());
+}
+
+#[cfg(feature = "fjall")]
+#[test]
+fn nothing_is_lost_or_done_twice_on_fjall_whenever_a_process_is_killed() {
+    whenever(StoreEngine::Fjall, "random fjall", wanted());
+}
+
+fn whenever(engine: StoreEngine, name: &str, wanted: usize) {
     let plans = [
         Plan::new("list", Shape::Long, 2),
         Plan::new("workers", Shape::Fan, 3),
         Plan::new("loop", Shape::Chain, 2),
         Plan::new("reducers", Shape::Mixed, 2),
     ];
-    made("random", strike(&plans, wanted()));
+    made(name, strike(engine, &plans, wanted));
 }
 
 /// Where runs do not wait for their store, what was said to be durable is neither lost nor done twice,
@@ -30,11 +43,11 @@ fn nothing_durable_is_lost_or_done_twice_whenever_a_process_is_killed() {
         Plan::new("reducers", Shape::Mixed, 2).mode(Mode::Background),
         Plan::new("waits", Shape::Diamond, 2),
     ];
-    made("random modes", strike(&plans, wanted()));
+    made("random modes", strike(usual(), &plans, wanted()));
 }
 
 /// Kills children at random moments until so many are killed.
-fn strike(plans: &[Plan], wanted: usize) -> usize {
+fn strike(engine: StoreEngine, plans: &[Plan], wanted: usize) -> usize {
     let reference = undisturbed(plans);
     let made_so_far = AtomicUsize::new(0);
     let families: Vec<usize> = (0..wanted).collect();
@@ -42,7 +55,7 @@ fn strike(plans: &[Plan], wanted: usize) -> usize {
         if made_so_far.load(Ordering::SeqCst) >= wanted {
             return 0;
         }
-        let mut family = Family::new(plans);
+        let mut family = Family::on(engine, plans);
         let mut strikes = Vec::new();
         // Short lives, so that one family has many.
         while family.kills < 40 {

@@ -3,24 +3,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use milepost::store::{CheckpointStore, SledStore, Stored};
+use milepost::store::{CheckpointStore, Stored};
 use milepost::{Seq, history};
 
 use super::child::{Plan, runner};
 use super::diary::{Diary, Effect};
+use super::disk;
 use super::state::Work;
 
 /// A folder whose children are all dead.
 pub(crate) struct Remains {
-    pub(crate) store: Arc<SledStore>,
+    pub(crate) store: Arc<dyn CheckpointStore>,
     pub(crate) diary: Diary,
 }
 
 impl Remains {
     pub(crate) fn open(folder: &Path) -> Result<Self, String> {
-        let store = SledStore::open(folder.join("store")).map_err(|error| error.to_string())?;
         Ok(Self {
-            store: Arc::new(store),
+            store: disk::open(folder).map_err(|error| error.to_string())?,
             diary: Diary::open(folder),
         })
     }
@@ -37,7 +37,7 @@ impl Remains {
         let runner = runner(
             plan.shape,
             &self.diary,
-            Arc::clone(&self.store) as _,
+            Arc::clone(&self.store),
             None,
             plan.mode,
         );
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Was {
 
 impl Past {
     pub(crate) async fn of(remains: &Remains, plan: &Plan) -> Result<Self, String> {
-        let store: Arc<dyn CheckpointStore> = Arc::clone(&remains.store) as _;
+        let store: Arc<dyn CheckpointStore> = Arc::clone(&remains.store);
         let runner = runner(
             plan.shape,
             &remains.diary,

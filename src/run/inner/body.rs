@@ -14,7 +14,7 @@ use crate::run::port::RunPort;
 use crate::run::recall::{Key, key};
 use crate::run::{Busy, Durability, Ended, RunError, RunOptions, Runner};
 use crate::state::{Snapshot, State};
-use crate::store::CheckpointStore;
+use crate::store::{CheckpointStore, Retention};
 
 /// What a graph inside begins with: its state before, and its input.
 pub(super) type Enter<S, I> =
@@ -135,6 +135,7 @@ impl<S: State, I: State> Inner<S, I> {
                 cancel: Some(stop),
                 // It lives no longer than the superstep that it is in.
                 base_every: u32::MAX,
+                retention: Retention::all(),
                 ..(**options).clone()
             },
             self.layers(options),

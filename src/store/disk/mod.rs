@@ -6,6 +6,8 @@
 
 mod claims;
 mod engine;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod folder;
 #[cfg(feature = "encryption")]
 mod keyring;
@@ -18,11 +20,14 @@ mod read;
 mod restore;
 #[cfg(feature = "sled")]
 mod sled;
-#[cfg(all(test, feature = "sled", feature = "conformance"))]
+#[cfg(all(test, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
+#[cfg(feature = "conformance")]
+mod unsynced;
 mod upkeep;
 mod vault;
+mod which;
 mod writer;
 
 use std::fmt;
@@ -35,14 +40,19 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::engine::Opened;
+#[cfg(feature = "fjall")]
+pub use self::fjall::{Fjall, FjallOptions, FjallStore};
 #[cfg(feature = "encryption")]
 pub use self::keyring::{KeyError, Keyring};
 use self::keys::Slot;
 use self::read::View;
 #[cfg(feature = "sled")]
 pub use self::sled::{Sled, SledOptions, SledStore};
+#[cfg(feature = "conformance")]
+pub use self::unsynced::without_sync;
 use self::upkeep::Upkeep;
 use self::vault::Vault;
+pub use self::which::StoreEngine;
 use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
@@ -50,6 +60,7 @@ use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
+use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
@@ -60,7 +71,7 @@ use crate::sync::{Mutex, thread};
 const CLOSE: Duration = Duration::from_secs(30);
 
 /// Keeps threads in a folder, so that they outlive their process, on one engine or another:
-/// [`SledStore`].
+/// `SledStore`, `FjallStore`.
 ///
 /// Clones share the open folder. Dropping the last one closes it and returns when it can be opened
 /// again.
@@ -97,6 +108,10 @@ impl<E> DiskStore<E> {
             inner: Arc::new(Inner::start(opened)?),
             engine: PhantomData,
         })
+    }
+
+    async fn keep(&self, what: Upkeep) -> Result<Retained, StoreError> {
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
     }
 
     /// The folder.
@@ -298,12 +313,12 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             thread: archive.thread,
             rows,
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
@@ -311,12 +326,11 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             from: from.clone(),
             to: to.clone(),
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let what = Upkeep::Prune(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.keep(Upkeep::Prune(what)).await
     }
 
     async fn durable(&self) -> Result<(), StoreError> {
