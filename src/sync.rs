@@ -12,9 +12,9 @@ pub(crate) use self::real::*;
 #[cfg(not(all(test, milepost_model)))]
 mod real {
     pub(crate) use std::sync::{Mutex, MutexGuard};
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use std::sync::{RwLock, atomic, mpsc};
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use std::thread;
 
     use tokio::runtime::Handle;
@@ -38,9 +38,9 @@ mod real {
 #[cfg(all(test, milepost_model))]
 mod checked {
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use shuttle::sync::{RwLock, atomic, mpsc};
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use shuttle::thread;
 
     #[derive(Debug)]

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::StreamExt;
 use milepost::store::{CheckpointStore, StoreError};
 use milepost::{
-    Answers, Busy, Command, Durability, Ended, Event, OpenQuestion, Progress, Report, Run,
-    RunError, RunId, RunOptions, Runner, Snapshot, ThreadId, questions,
+    Answers, Busy, Command, Durability, Ended, Event, EventKind, OpenQuestion, Progress, Report,
+    Run, RunError, RunId, RunOptions, Runner, Snapshot, ThreadId, questions,
 };
 
 use crate::book::{self, Book};
@@ -298,6 +298,7 @@ impl<'c> Lives<'c> {
             }
             _ => store,
         };
+        let waits = options.durability == Durability::Each;
         let runner = Runner::new(compiled::graph(&self.world).unwrap())
             .options(options)
             .store(Mortal::new(Arc::clone(&store), &self.world, death));
@@ -327,6 +328,15 @@ impl<'c> Lives<'c> {
             turns,
         }
         .await;
+        if !waits {
+            // What is not said to be durable may be gone with its store.
+            let durable = heard.iter().filter_map(|event| match &event.kind {
+                EventKind::Durable { up_to } => Some(*up_to),
+                _ => None,
+            });
+            let safe = durable.max();
+            heard.retain(|event| event.seq <= safe);
+        }
         self.heard_all &= door == 0 && ended.is_some();
         self.heard.extend(lasting(&heard));
         match ended {
