@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use milepost::Command;
-use milepost::store::{CheckpointStore, OutcomeRef, Record, Status, Stored};
+use milepost::store::{OutcomeRef, Record, Status, Stored};
 
 use super::child::{Plan, runner};
 use super::diary::{Effect, Task, recorded};

@@ -19,7 +19,7 @@ enum Did {
     Wrote(Batch),
     Flushed,
     Synced,
-    Noted(u64),
+    Noted,
 }
 
 type Calls = Arc<Mutex<Vec<Did>>>;
@@ -58,7 +58,7 @@ impl Disk for Recorder {
     }
 
     fn note(&mut self, batch: u64) {
-        self.did(Did::Noted(batch));
+        self.did(Did::Noted);
         self.disk.note(batch);
     }
 }
@@ -198,7 +198,7 @@ fn before(calls: &[Did], cut: usize) -> (Vec<&Batch>, Vec<&Batch>) {
         match call {
             Did::Wrote(batch) => under_way.push(batch),
             Did::Synced => synced.append(&mut under_way),
-            Did::Flushed | Did::Noted(_) => {}
+            Did::Flushed | Did::Noted => {}
         }
     }
     (synced, under_way)
