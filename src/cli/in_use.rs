@@ -27,6 +27,9 @@ const PASSING: Duration = Duration::from_secs(2);
 /// How often a store is found again for one read.
 const TRIES: u32 = 5;
 
+/// The variable with the keys of a store, the current one first.
+const KEYS: &str = "MILEPOST_KEYS";
+
 /// How many characters of a command line are shown.
 const WIDTH: usize = 100;
 
@@ -37,7 +40,7 @@ pub(super) fn open(
 ) -> Result<Arc<dyn CheckpointStore>, StoreError> {
     let deadline = Instant::now() + PASSING;
     loop {
-        match engine.open(place) {
+        match open_once(place, engine) {
             Err(StoreError::Locked { .. })
                 if held(place).is_some_and(|time| time < PASSING) && Instant::now() < deadline =>
             {
@@ -46,6 +49,32 @@ pub(super) fn open(
             told => return told,
         }
     }
+}
+
+/// Opens a store with the keys that the environment has for it.
+fn open_once(place: &Path, engine: StoreEngine) -> Result<Arc<dyn CheckpointStore>, StoreError> {
+    if let Some(text) = std::env::var_os(KEYS) {
+        let refused = |why: String| StoreError::Io {
+            action: format!("reading the keys in {KEYS}"),
+            source: Arc::new(std::io::Error::new(std::io::ErrorKind::InvalidInput, why)),
+        };
+        #[cfg(feature = "encryption")]
+        {
+            let text = text.into_string();
+            let text = text.map_err(|_| refused("they are no text".to_owned()))?;
+            let keys = crate::store::Keyring::parse(&text);
+            let keys = keys.map_err(|error| refused(error.to_string()))?;
+            return engine.open_with_keys(place, keys);
+        }
+        #[cfg(not(feature = "encryption"))]
+        {
+            let _ = text;
+            return Err(refused(
+                "this program was built without the feature `encryption`".to_owned(),
+            ));
+        }
+    }
+    engine.open(place)
 }
 
 /// This process's window, closed when it is dropped.
@@ -131,7 +160,7 @@ impl Way {
     fn find(place: &Path, engine: StoreEngine) -> Result<Self, StoreError> {
         let deadline = Instant::now() + PASSING;
         loop {
-            let locked = match engine.open(place) {
+            let locked = match open_once(place, engine) {
                 Ok(store) => {
                     return Ok(Self {
                         _shown: Shown::open(&store, place).map(Arc::new),

@@ -33,6 +33,8 @@ mod wish;
 pub use self::disk::{DiskStore, StoreEngine};
 #[cfg(feature = "fjall")]
 pub use self::disk::{Fjall, FjallOptions, FjallStore};
+#[cfg(all(any(feature = "sled", feature = "fjall"), feature = "encryption"))]
+pub use self::disk::{KeyError, Keyring};
 #[cfg(feature = "sled")]
 pub use self::disk::{Sled, SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]

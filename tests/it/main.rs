@@ -134,6 +134,8 @@ mod store_conformance;
 mod store_damage;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_disk;
+#[cfg(all(feature = "sled", feature = "encryption", feature = "cli"))]
+mod store_encrypted;
 #[cfg(feature = "fjall")]
 mod store_fjall;
 mod store_format;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use super::super::contract::{CheckpointStore, StoreError};
 use super::DiskStore;
+#[cfg(feature = "encryption")]
+use super::Keyring;
 use super::engine::Opened;
 
 /// The engines that a store on disk can have. A folder that is a store tells its own.
@@ -64,6 +66,21 @@ impl StoreEngine {
     /// this program was built without this one; otherwise as `SledStore::open`.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Arc<dyn CheckpointStore>, StoreError> {
         let opened = self.opened(path.as_ref())?;
+        Ok(Arc::new(DiskStore::<Self>::start(opened)?))
+    }
+
+    /// The same with keys that values are encrypted with.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "encryption")]
+    pub fn open_with_keys(
+        self,
+        path: impl AsRef<Path>,
+        keys: Keyring,
+    ) -> Result<Arc<dyn CheckpointStore>, StoreError> {
+        let mut opened = self.opened(path.as_ref())?;
+        opened.vault.keys = Some(keys);
         Ok(Arc::new(DiskStore::<Self>::start(opened)?))
     }
 

@@ -19,9 +19,12 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use self::refusal::refusal;
 use super::super::contract::StoreError;
 use super::DiskStore;
+#[cfg(feature = "encryption")]
+use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
 use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
+use super::vault::Vault;
 use super::which::StoreEngine;
 
 /// How long to wait until fjall's thread lets go of its files.
@@ -63,7 +66,7 @@ pub enum Fjall {}
 pub type FjallStore = DiskStore<Fjall>;
 
 /// Settings of a [`FjallStore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FjallOptions {
     /// How many bytes of what was read fjall keeps in memory. Default: 32 MiB.
@@ -72,6 +75,9 @@ pub struct FjallOptions {
     /// Up to four times as many are in memory where writing is faster than the disk. A store keeps
     /// the number that it was made with. Default: 16 MiB.
     pub write_buffer_bytes: u64,
+    /// What values are encrypted with; what is there already stays as it is. Default: nothing.
+    #[cfg(feature = "encryption")]
+    pub keys: Option<Keyring>,
 }
 
 impl Default for FjallOptions {
@@ -79,6 +85,8 @@ impl Default for FjallOptions {
         Self {
             cache_bytes: 32 << 20,
             write_buffer_bytes: 16 << 20,
+            #[cfg(feature = "encryption")]
+            keys: None,
         }
     }
 }
@@ -149,6 +157,10 @@ pub(super) fn open(path: &Path, options: &FjallOptions) -> Result<Opened, StoreE
     Ok(Opened {
         tree: Arc::new(rows.clone()),
         disk: Box::new(disk),
+        vault: Vault {
+            #[cfg(feature = "encryption")]
+            keys: options.keys.clone(),
+        },
         batch,
         close: Box::new({
             let place = place.clone();

@@ -213,6 +213,7 @@ fn over(left: Left) -> Store {
         },
         tree: Arc::clone(&left) as _,
         disk: Box::new(left),
+        vault: Default::default(),
         batch: 0,
         close: Box::new(|| {}),
     })
