@@ -8,11 +8,12 @@ use crate::store::{Status, StoreError};
 use crate::{Ended, RunError};
 
 /// How a command ended. The number is the process's exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Exit {
     /// 0: done; the thread is finished.
+    #[default]
     Done = 0,
     /// 1: the run failed, or the output could not be written. What had finished is kept.
     Failed = 1,

@@ -14,8 +14,8 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, RunRow, Status, StoreEngine, StoreError, Stored,
-    Take, ThreadArchive, Wish, Wished, Write,
+    Asked, CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, Status, StoreEngine,
+    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 #[cfg(unix)]
 use crate::store::{Peer, Window};
@@ -64,7 +64,7 @@ fn open_once(place: &Path, engine: StoreEngine) -> Result<Arc<dyn CheckpointStor
             let text = text.map_err(|_| refused("they are no text".to_owned()))?;
             let keys = crate::store::Keyring::parse(&text);
             let keys = keys.map_err(|error| refused(error.to_string()))?;
-            return engine.open_with_keys(place, keys);
+            return engine.open_encrypted(place, keys);
         }
         #[cfg(not(feature = "encryption"))]
         {
@@ -293,8 +293,8 @@ impl CheckpointStore for Sight {
         self.way().store.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.way().store.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.way().store.retain(what).await
     }
 }
 

@@ -23,8 +23,8 @@ use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::region::Above;
 use super::{
-    answer, cancel, demo, diff, doctor, drive, export, follow, graph, history, import, in_use,
-    keep, list, look, new, picture, retry, show, travel, worker,
+    answer, cancel, compact, demo, diff, doctor, drive, export, follow, graph, history, import,
+    in_use, keep, list, look, new, picture, retry, show, travel, worker,
 };
 use crate::ThreadId;
 use crate::store::{CheckpointStore, MemoryStore, StoreEngine, StoreError};
@@ -108,7 +108,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             Failure::new(Exit::Failed, what).next("end other programs, and try again")
         })?;
     let after = match what {
-        What::Copy(_) | What::Prune(_) | What::Delete(_) | What::Import(_) => {
+        What::Copy(_) | What::Prune(_) | What::Compact(_) | What::Delete(_) | What::Import(_) => {
             format!("look at what was done: {}", shell.again("threads"))
         }
         _ => AGAIN.to_owned(),
@@ -143,6 +143,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Replay(args) => travel::replay(&mut shell, &args.thread).await,
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
+            What::Compact(args) => compact::compact(&mut shell, &args).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
             What::Export(args) => export::export(&mut shell, &args).await,
             What::Import(args) => import::import(&mut shell, &args).await,
@@ -330,9 +331,27 @@ impl Shell {
         if self.in_memory() {
             return Ok(Arc::new(MemoryStore::new()));
         }
+        self.opened(self.engine(&self.place())?)
+    }
+
+    /// Opens a store that must be there, whatever keeps it, and says what is to keep one that is made of
+    /// it: what was asked for, or else the same.
+    pub(super) fn store_to_rewrite(
+        &self,
+    ) -> Result<(Arc<dyn CheckpointStore>, StoreEngine), Failure> {
+        self.check_old()?;
+        let place = self.place();
+        let found = match StoreEngine::found(&place) {
+            Some(found) => found,
+            None => self.engine(&place)?,
+        };
+        Ok((self.opened(found)?, self.globals.engine.unwrap_or(found)))
+    }
+
+    fn opened(&self, engine: StoreEngine) -> Result<Arc<dyn CheckpointStore>, Failure> {
         let place = self.place();
         self.check(&place)?;
-        match in_use::open(&place, self.engine(&place)?) {
+        match in_use::open(&place, engine) {
             Ok(store) => {
                 self.shown.replace(Shown::open(&store, &place));
                 Ok(store)

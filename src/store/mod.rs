@@ -13,6 +13,7 @@ pub mod conformance;
 mod contract;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod disk;
+mod few;
 mod finding;
 mod frame;
 mod guard;
@@ -22,9 +23,12 @@ mod line;
 mod memory;
 mod record;
 mod retain;
+mod retention;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
+mod text;
+mod transfer;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
@@ -33,7 +37,7 @@ mod wish;
 pub use self::disk::{DiskStore, StoreEngine};
 #[cfg(feature = "fjall")]
 pub use self::disk::{Fjall, FjallOptions, FjallStore};
-#[cfg(all(any(feature = "sled", feature = "fjall"), feature = "encryption"))]
+#[cfg(all(feature = "encryption", any(feature = "sled", feature = "fjall")))]
 pub use self::disk::{KeyError, Keyring};
 #[cfg(feature = "sled")]
 pub use self::disk::{Sled, SledOptions, SledStore};
@@ -43,7 +47,9 @@ pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use few::Few;
 pub use finding::{Finding, Severity, Spot};
+pub(crate) use frame::body_len;
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
@@ -60,4 +66,7 @@ pub use record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use retention::{Retain, Retained, Retention, Surplus};
+pub use text::Text;
+pub use transfer::{Transferred, transfer};
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};

@@ -20,9 +20,13 @@ mod cli_cancel;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_compact;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
+#[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_durability;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_effects;
 #[cfg(all(feature = "cli", feature = "graphs", feature = "fjall"))]
@@ -56,6 +60,8 @@ mod cli_versions;
 #[cfg(all(feature = "cli", feature = "graphs", unix))]
 mod cli_window;
 mod data_path;
+#[cfg(feature = "sled")]
+mod durability;
 #[cfg(feature = "sled")]
 mod effects;
 #[cfg(feature = "sled")]
@@ -105,6 +111,8 @@ mod pictures;
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
+#[cfg(feature = "sled")]
+mod retention;
 #[cfg(feature = "sled")]
 mod retries;
 mod rooms;

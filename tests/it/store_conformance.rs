@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use milepost::store::conformance::check;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, MemoryStore, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Wish, Wished, Write,
+    CheckpointStore, Claim, Extent, Head, MemoryStore, Retain, Retained, Retention, RunRow,
+    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -64,6 +64,7 @@ enum Promise {
     Delete,
     Copy,
     OpenSuperstep,
+    Retention,
     Extent,
     Restore,
     NoPanic,
@@ -213,11 +214,16 @@ impl CheckpointStore for Broken {
         self.inner.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
         if self.promise == Promise::OpenSuperstep {
-            return self.inner.delete_thread(thread).await;
+            let gone = self.inner.delete_thread(&what.thread).await;
+            return gone.map(|()| Retained::default());
         }
-        self.inner.prune(thread).await
+        let mut what = what;
+        if self.promise == Promise::Retention {
+            what.retention = Retention::last(1);
+        }
+        self.inner.retain(what).await
     }
 }
 
@@ -240,6 +246,10 @@ async fn a_store_that_breaks_a_promise_is_told_which() {
         (
             Promise::OpenSuperstep,
             "a_prune_keeps_an_open_superstep_and_the_runs",
+        ),
+        (
+            Promise::Retention,
+            "a_policy_keeps_what_it_names_and_what_that_needs",
         ),
         (Promise::Extent, "an_extent_says_what_a_prune_has_left"),
         (

@@ -175,7 +175,7 @@ fn log_is_sound(plan: &Plan, records: &[Stored]) -> Result<(), String> {
             .map(|task| Task {
                 thread: plan.thread.clone(),
                 step: step + 1,
-                node: task.node.clone(),
+                node: task.node.to_string(),
                 index: task.index,
             })
             .collect();
@@ -258,7 +258,13 @@ async fn finished_is_finished(
     plan: &Plan,
     records: &[Stored],
 ) -> Result<(), String> {
-    let runner = runner(plan.shape, &remains.diary, Arc::clone(&remains.store), None);
+    let runner = runner(
+        plan.shape,
+        &remains.diary,
+        Arc::clone(&remains.store),
+        None,
+        plan.mode,
+    );
     let before = remains.state(plan).await?;
     for again in [
         Command::go_on(),

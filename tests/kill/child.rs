@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use milepost::store::{CheckpointStore, ThreadArchive};
-use milepost::{Command, RunError, RunId, Runner, ThreadId};
+use milepost::{Command, Durability, Event, EventKind, RunError, RunId, Runner, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use super::diary::{Diary, Effect};
@@ -35,6 +35,24 @@ pub(crate) struct Life {
     pub(crate) script: Option<Script>,
 }
 
+/// When the runs wait for their store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Mode {
+    Each,
+    Background,
+    AtEnd,
+}
+
+impl From<Mode> for Durability {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Each => Self::Each,
+            Mode::Background => Self::Background,
+            Mode::AtEnd => Self::AtEnd,
+        }
+    }
+}
+
 /// A workload by name, and where the process that plays it ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Script {
@@ -48,6 +66,7 @@ pub(crate) struct Plan {
     pub(crate) thread: String,
     pub(crate) shape: Shape,
     pub(crate) runs: u32,
+    pub(crate) mode: Mode,
 }
 
 /// Upkeep that is done while the plans run.
@@ -70,7 +89,13 @@ impl Plan {
             thread: thread.to_owned(),
             shape,
             runs,
+            mode: Mode::Each,
         }
+    }
+
+    pub(crate) fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
     }
 
     pub(crate) fn id(&self) -> ThreadId {
@@ -111,6 +136,7 @@ async fn live(life: Life) {
             &diary,
             Arc::clone(&store) as _,
             life.poison_limit,
+            plan.mode,
         );
         tokio::spawn(run_all(runner, diary.clone(), plan.clone(), life.goes_on))
     });
@@ -146,8 +172,9 @@ pub(crate) fn runner(
     diary: &Diary,
     store: Arc<dyn CheckpointStore>,
     poison_limit: Option<u32>,
+    mode: Mode,
 ) -> Runner<Work> {
-    let mut options = shape.options();
+    let mut options = shape.options().durability(mode.into());
     if let Some(limit) = poison_limit {
         options = options.poison_limit(limit);
     }
@@ -206,8 +233,20 @@ async fn run(
     command: Command<Work>,
 ) -> Result<(), RunError> {
     let mut events = runner.stream(&plan.id(), command);
+    // Where a run does not wait for its store, only what is said to be durable is acknowledged.
+    let mut accepted: Vec<Event> = Vec::new();
+    let waits = plan.mode == Mode::Each;
     while let Some(event) = events.next().await {
-        diary.event(&plan.thread, &event);
+        match &event.kind {
+            _ if waits => diary.event(&plan.thread, &event),
+            EventKind::Durable { up_to } => {
+                let is_safe = |event: &mut Event| event.seq.is_some_and(|seq| seq <= *up_to);
+                for event in accepted.extract_if(.., is_safe) {
+                    diary.event(&plan.thread, &event);
+                }
+            }
+            _ => accepted.push(event),
+        }
     }
     let report = events.report().await?;
     let run = report.run.as_str().to_owned();

@@ -2,7 +2,7 @@
 
 use milepost::store::StoreEngine;
 
-use super::child::Plan;
+use super::child::{Mode, Plan};
 use super::diary::Effect;
 use super::disk::usual;
 use super::failpoint::{Among, Moment, Point};
@@ -37,6 +37,17 @@ fn at_every_operation_on(engine: StoreEngine, name: &str, plans: &[Plan]) {
     });
     assert!(kills as u64 >= reference.operations, "all were killed");
     made(name, kills);
+}
+
+/// Three threads, none of which waits for its store.
+#[test]
+fn runs_that_do_not_wait_survive_a_kill_at_every_operation() {
+    let plans = [
+        Plan::new("one", Shape::Chain, 2).mode(Mode::Background),
+        Plan::new("two", Shape::Diamond, 1).mode(Mode::AtEnd),
+        Plan::new("three", Shape::Fan, 1).mode(Mode::Background),
+    ];
+    at_every_operation("modes", &plans);
 }
 
 #[test]

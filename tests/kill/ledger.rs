@@ -20,6 +20,8 @@ const FLOORS: &[(&str, usize)] = &[
     ("fjall", 60),
     ("inside fjall", 20),
     ("random fjall", 60),
+    ("random modes", 60),
+    ("modes", 40),
     ("delete", 20),
     ("copy", 20),
     ("restore", 20),

@@ -34,7 +34,13 @@ impl Remains {
 
     /// The newest state of a thread.
     pub(crate) async fn state(&self, plan: &Plan) -> Result<Vec<u8>, String> {
-        let runner = runner(plan.shape, &self.diary, Arc::clone(&self.store), None);
+        let runner = runner(
+            plan.shape,
+            &self.diary,
+            Arc::clone(&self.store),
+            None,
+            plan.mode,
+        );
         let state = runner.state(&plan.id()).await;
         state
             .map(|state| state.bytes())
@@ -64,8 +70,14 @@ impl std::fmt::Debug for Was {
 
 impl Past {
     pub(crate) async fn of(remains: &Remains, plan: &Plan) -> Result<Self, String> {
-        let store = Arc::clone(&remains.store);
-        let runner = runner(plan.shape, &remains.diary, Arc::clone(&store), None);
+        let store: Arc<dyn CheckpointStore> = Arc::clone(&remains.store);
+        let runner = runner(
+            plan.shape,
+            &remains.diary,
+            Arc::clone(&store),
+            None,
+            plan.mode,
+        );
         let thread = plan.id();
         let found = history(&*store, &thread).await;
         let mut checkpoints = Vec::new();

@@ -193,7 +193,7 @@ async fn verify(name: &str, folder: &Path, acknowledged: &Path) -> Outcome<()> {
         (threads, records) = (threads + 1, records + checked.records);
         let found = checked.findings.iter().filter(|finding| finding.is_error());
         wrong.extend(found.map(|finding| format!("{thread}: {finding:?}")));
-        if let Err(error) = sound(&runner, &thread).await {
+        if let Err(error) = sound(&runner, &*store, &thread).await {
             wrong.push(format!("{thread}: {error}"));
         }
     }
@@ -208,12 +208,16 @@ async fn verify(name: &str, folder: &Path, acknowledged: &Path) -> Outcome<()> {
 }
 
 /// The state is one that the graph comes to, and the thread goes on from it to another one.
-async fn sound(runner: &Runner<Work>, thread: &ThreadId) -> Outcome<()> {
+async fn sound(
+    runner: &Runner<Work>,
+    store: &dyn CheckpointStore,
+    thread: &ThreadId,
+) -> Outcome<()> {
     runner.state(thread).await?.is_whole()?;
     if thread.as_str().starts_with("thread") {
         let report = runner.run(thread, Command::go_on()).await?;
         report.state.is_whole()?;
-        let all = milepost::history(&**runner.store(), thread).await?;
+        let all = milepost::history(store, thread).await?;
         if all.iter().any(|at| at.seq == Seq::new(0)) {
             return Err("a checkpoint has no place".into());
         }

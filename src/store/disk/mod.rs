@@ -13,6 +13,9 @@ mod folder;
 mod keyring;
 mod keys;
 mod marker;
+#[cfg(all(test, milepost_model, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
 mod read;
 mod restore;
 #[cfg(feature = "sled")]
@@ -30,8 +33,7 @@ mod writer;
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -58,9 +60,12 @@ use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
+use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
+use crate::sync::mpsc::{self, Receiver, Sender};
+use crate::sync::{Mutex, thread};
 
 /// How long a close waits for the engine to end; after that its threads are left to themselves.
 const CLOSE: Duration = Duration::from_secs(30);
@@ -105,6 +110,10 @@ impl<E> DiskStore<E> {
         })
     }
 
+    async fn keep(&self, what: Upkeep) -> Result<Retained, StoreError> {
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -126,7 +135,7 @@ impl Inner {
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
+        let writer = thread::Builder::new().name("milepost-writer".to_owned());
         writer
             .spawn(move || {
                 writer::work(&theirs, &mut *disk, &queue);
@@ -304,12 +313,12 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             thread: archive.thread,
             rows,
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
@@ -317,12 +326,11 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             from: from.clone(),
             to: to.clone(),
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let what = Upkeep::Prune(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.keep(Upkeep::Prune(what)).await
     }
 
     async fn durable(&self) -> Result<(), StoreError> {

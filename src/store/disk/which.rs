@@ -69,12 +69,13 @@ impl StoreEngine {
         Ok(Arc::new(DiskStore::<Self>::start(opened)?))
     }
 
-    /// The same with keys that values are encrypted with.
+    /// The same with keys: what is written is encrypted with the current one, and what is read is
+    /// decrypted.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     #[cfg(feature = "encryption")]
-    pub fn open_with_keys(
+    pub fn open_encrypted(
         self,
         path: impl AsRef<Path>,
         keys: Keyring,

@@ -40,7 +40,7 @@ pub(super) fn check(place: &Place, data: &Path, noted: Option<u64>) -> Result<()
     for (number, path) in &journals {
         let end = Journal::open(path).and_then(|mut journal| {
             let batch = journal.read()?;
-            Ok((batch, journal.at, journal.is_over()?))
+            Ok((batch, journal.at, journal.ended()?))
         });
         let (batch, at, is_over) = end.map_err(unread)?;
         // It was synced as a whole before the next one was begun.
@@ -124,7 +124,8 @@ impl Journal {
         let mut number = None;
         let [a, b, c, d, ..] = counted;
         for _ in 0..u32::from_le_bytes([a, b, c, d]) {
-            // Kind, compression and keyspace, then the lengths of the key, of the row, of the row as it is here.
+            // Kind, compression and keyspace, then three lengths: of the key, of the row, and of the
+            // row as it stands here.
             let [ITEM, item @ ..] = self.take::<21>()? else {
                 return Ok(None);
             };
@@ -161,7 +162,7 @@ impl Journal {
     }
 
     /// Whether nothing but room written ahead follows.
-    fn is_over(self) -> io::Result<bool> {
+    fn ended(self) -> io::Result<bool> {
         use std::io::{Seek, SeekFrom};
         let mut file = self.file;
         file.seek(SeekFrom::Start(self.at))?;

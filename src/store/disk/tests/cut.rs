@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::RwLock;
 
 use super::super::engine::{Keys, Place, Tree};
+use super::super::vault::Vault;
 use super::*;
 
 /// Records of one write.
@@ -213,7 +214,7 @@ fn over(left: Left) -> Store {
         },
         tree: Arc::clone(&left) as _,
         disk: Box::new(left),
-        vault: Default::default(),
+        vault: Vault::default(),
         batch: 0,
         close: Box::new(|| {}),
     })
@@ -229,7 +230,7 @@ async fn wrong(store: &Store, owed: &[Owed], cut: usize) -> Vec<String> {
             continue;
         };
         match store.records(&thread, Seq::new(0), usize::MAX).await {
-            Ok(log) if log.len() as u64 % TOGETHER == 0 => {}
+            Ok(log) if (log.len() as u64).is_multiple_of(TOGETHER) => {}
             Ok(log) => wrong.push(format!("{thread}: half a write, {} records", log.len())),
             Err(error) => wrong.push(error.to_string()),
         }
