@@ -19,6 +19,9 @@ const START: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
 
+/// The kinds of items: a row, or that there is none any more.
+const REMOVED: u8 = 1;
+
 /// What follows the checksum of a batch.
 const TRAILER: [u8; 4] = *b"FJL\x03";
 
@@ -121,13 +124,18 @@ impl Journal {
         let mut number = None;
         let [a, b, c, d, ..] = counted;
         for _ in 0..u32::from_le_bytes([a, b, c, d]) {
-            // Kind, compression and keyspace, then three lengths.
+            // Kind, compression and keyspace, then three lengths: of the key, of the row, and of the
+            // row as it stands here.
             let [ITEM, item @ ..] = self.take::<21>()? else {
                 return Ok(None);
             };
-            let [.., a, b, _, _, _, _, c, d, e, f] = item;
+            let [kind, compression, .., a, b, c, d, e, f, g, h, i, j] = item;
             let key = u64::from(u16::from_le_bytes([a, b]));
-            let value = u64::from(u32::from_le_bytes([c, d, e, f]));
+            let value = u64::from(u32::from_le_bytes([g, h, i, j]));
+            let is_ours = kind <= REMOVED && compression == 0 && [c, d, e, f] == [g, h, i, j];
+            if !is_ours {
+                return Ok(None);
+            }
             bytes += 21 + key + value;
             if self.at + bytes > self.len {
                 return Ok(None);
