@@ -110,6 +110,7 @@ mod picture;
 mod probe;
 mod read;
 mod region;
+mod repair;
 mod retry;
 mod shell;
 mod show;

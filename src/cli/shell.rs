@@ -389,7 +389,7 @@ impl Shell {
         Ok(())
     }
 
-    fn check_old(&self) -> Result<(), Failure> {
+    pub(super) fn check_old(&self) -> Result<(), Failure> {
         let place = self.place();
         if !self.in_memory() && (!place.exists() || is_empty(&place)) {
             let what = format!("there is no store at {} yet", place.display());

@@ -19,15 +19,19 @@ mod kind;
 mod line;
 mod memory;
 mod record;
+mod remains;
 mod retain;
 #[cfg(feature = "sled")]
 mod rows;
 mod rules;
+mod salvage;
 #[cfg(feature = "sled")]
 mod sled;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
+#[cfg(feature = "sled")]
+mod wreck;
 
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
@@ -54,4 +58,8 @@ pub use record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use remains::{Owner, Remains};
+pub use salvage::{Salvage, salvage};
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};
+#[cfg(feature = "sled")]
+pub use wreck::Wreck;
