@@ -39,11 +39,9 @@ pub(super) async fn repair(
     let wreck = match Wreck::open(&shell.place(), &bench.path("copy")) {
         Ok(wreck) => wreck,
         Err(error @ (StoreError::Io { .. } | StoreError::Locked { .. })) => {
-            bench.clear()?;
             return Err(error.into());
         }
         Err(error) => {
-            bench.clear()?;
             let Failure { exit, what, .. } = error.into();
             let what = format!("nothing can be saved, for no copy of the store opens: {what}");
             return Err(Failure::new(exit, what).next("restore the store from a backup"));
@@ -66,6 +64,7 @@ pub(super) async fn repair(
     for owner in owners {
         match owner {
             Ok(owner) => match salvage(&wreck.store, &*new, &owner).await {
+                Ok(saved) if saved.is_nothing() => return Err(unknown(repair.shell, &saved.thread)),
                 Ok(saved) => repair.thread(&new, &saved).await,
                 // Two names cannot be one thread: this is the name that was made for a lost one.
                 Err(error @ StoreError::Exists { .. }) => repair.unread(&error),
@@ -77,12 +76,16 @@ pub(super) async fn repair(
     drop((wreck, new));
     let exit = repair.exit();
     let is_made = repair.whole + repair.part > 0;
-    repair.sum_up(to, is_made, exit);
-    match is_made {
-        true => bench.hand_over(to)?,
-        false => bench.clear()?,
+    if is_made {
+        bench.hand_over(to)?;
     }
+    repair.sum_up(to, is_made, exit);
     Ok(exit)
+}
+
+fn unknown(shell: &Shell, thread: &ThreadId) -> Failure {
+    let what = format!("there is no thread {thread}");
+    Failure::usage(what).next(shell.again("doctor --repair --to NEW"))
 }
 
 /// What was done so far.
@@ -368,7 +371,7 @@ impl Bench {
     }
 
     /// Gives the new store its name.
-    fn hand_over(self, to: &Path) -> Result<(), Failure> {
+    fn hand_over(&self, to: &Path) -> Result<(), Failure> {
         let parent = match to.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -377,8 +380,7 @@ impl Bench {
             // The name is an entry of the folder around it.
             .and_then(|()| File::open(parent))
             .and_then(|parent| parent.sync_all());
-        named.map_err(|error| self.failed("renamed", &error))?;
-        self.clear()
+        named.map_err(|error| self.failed("renamed", &error))
     }
 
     fn clear(&self) -> Result<(), Failure> {
@@ -398,5 +400,12 @@ impl Bench {
         let what = format!("{} cannot be {done}: {error}", self.0.display());
         let first = room(error).unwrap_or("put that right");
         Failure::new(Exit::Failed, what).next(format!("{first}, and repair again"))
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What is left of it, the next repair removes.
+        let _ = self.clear();
     }
 }

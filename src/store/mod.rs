@@ -11,6 +11,8 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+#[cfg(feature = "sled")]
+mod disk;
 mod finding;
 mod frame;
 mod guard;
@@ -25,8 +27,6 @@ mod retain;
 mod rows;
 mod rules;
 mod salvage;
-#[cfg(feature = "sled")]
-mod sled;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
@@ -34,7 +34,7 @@ mod wish;
 mod wreck;
 
 #[cfg(feature = "sled")]
-pub use self::sled::{SledOptions, SledStore};
+pub use self::disk::{DiskStore, Sled, SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};

@@ -71,14 +71,13 @@ impl Remains {
         }
     }
 
-    /// Whether there is nothing at all, and nothing is said to be missing.
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::of(self.owner.clone())
-    }
-
-    fn fault(&mut self, place: Spot, error: &StoreError) {
+    /// Takes note of something that cannot be read.
+    pub(super) fn fault(&mut self, place: Spot, error: &StoreError) {
         let what = match error {
-            StoreError::Corrupt { place, found, .. } => format!("{place} is damaged: {found}"),
+            StoreError::Corrupt { place: of, found, .. } => match place {
+                Spot::Thread => format!("{of} is damaged: {found}"),
+                _ => found.clone(),
+            },
             error => error.to_string(),
         };
         self.faults.push((place, what));

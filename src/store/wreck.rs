@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::contract::StoreError;
-use super::sled::SledStore;
+use super::disk::SledStore;
 
 /// What is left out of the copy, try by try, and what that means for what is read.
 const TRIES: &[&[&str]] = &[

@@ -15,6 +15,7 @@ mod diary;
 mod every_operation;
 mod failpoint;
 mod faulty;
+mod full;
 mod graphs;
 mod ledger;
 mod parent;

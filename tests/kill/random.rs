@@ -1,4 +1,4 @@
-//! SIGKILL from outside at random moments.
+//! SIGKILL from outside at random moments, also while many threads are at work.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,29 +8,24 @@ use super::graphs::Shape;
 use super::ledger::{made, wanted};
 use super::parent::{Family, Strike, play, undisturbed};
 
-#[test]
-fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
-    let plans = [
-        Plan::new("list", Shape::Long, 2),
-        Plan::new("workers", Shape::Fan, 3),
-        Plan::new("loop", Shape::Chain, 2),
-        Plan::new("reducers", Shape::Mixed, 2),
-    ];
-    let reference = undisturbed(&plans);
-    let (wanted, made_so_far) = (wanted(), AtomicUsize::new(0));
+/// Kills families until there are enough of them. Returns how many were killed.
+fn strike(plans: &[Plan], workers: usize, wanted: usize) -> usize {
+    let reference = undisturbed(plans);
+    let made_so_far = AtomicUsize::new(0);
     let families: Vec<usize> = (0..wanted).collect();
-    let kills = play(&families, |_| {
+    play(&families, |_| {
         if made_so_far.load(Ordering::SeqCst) >= wanted {
             return 0;
         }
-        let mut family = Family::new(&plans);
+        let mut family = Family::new(plans);
+        family.workers = workers;
         let mut strikes = Vec::new();
         // Short lives, so that one family has many.
         while family.kills < 40 {
             let random = RandomState::new().hash_one(0u8);
             let strike = match random % 2 {
-                0 => Strike::Micros(random % 60_000),
-                _ => Strike::Lines((random % (reference.lines as u64 / 3)) as usize),
+                0 => Strike::Micros(random % 20_000),
+                _ => Strike::Lines((random % (reference.lines as u64 / 8)) as usize),
             };
             strikes.push(strike);
             let life = family.life(None);
@@ -40,6 +35,37 @@ fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
         }
         made_so_far.fetch_add(family.kills, Ordering::SeqCst);
         family.end(Some(&reference), &strikes)
-    });
-    made("random", kills);
+    })
+}
+
+#[test]
+fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
+    let plans = [
+        Plan::new("list", Shape::Long, 2),
+        Plan::new("workers", Shape::Fan, 3),
+        Plan::new("loop", Shape::Chain, 2),
+        Plan::new("reducers", Shape::Mixed, 2),
+    ];
+    made("random", strike(&plans, 0, wanted() / 4));
+}
+
+/// Many threads, on several threads of the system: their writes share batches, and each kill finds
+/// most of them in the middle of something.
+#[test]
+fn nothing_is_lost_or_done_twice_whenever_a_process_with_many_threads_is_killed() {
+    let shapes = [
+        Shape::Long,
+        Shape::Fan,
+        Shape::Chain,
+        Shape::Mixed,
+        Shape::Diamond,
+        Shape::Empty,
+    ];
+    let plans: Vec<_> = (0..30)
+        .map(|number| {
+            let shape = shapes[number % shapes.len()];
+            Plan::new(&format!("thread-{number}"), shape, 2)
+        })
+        .collect();
+    made("load", strike(&plans, 2, wanted() * 3 / 4));
 }

@@ -16,6 +16,9 @@ use crate::ids::{Branch, RunId, Seq, ThreadId};
 
 /// How many ends of a stretch without a hole are tried, from its last record back.
 const ENDS: usize = 32;
+/// How many records a write has at most that means nothing without its last one: a schema, an input
+/// and a base of a subgraph.
+const LONGEST: usize = 3;
 
 /// The newest part of a thread that holds together.
 pub(super) fn newest(remains: &Remains, thread: &ThreadId) -> Option<ThreadArchive> {
@@ -26,7 +29,7 @@ pub(super) fn newest(remains: &Remains, thread: &ThreadId) -> Option<ThreadArchi
         log: &log,
     };
     log.newest_first().find_map(|(first, last)| {
-        // After its last record, and after each of its newest positions and their bases.
+        // After its last records, and after each of its newest positions and their bases.
         let stretch = log.up_to(last).iter().rev();
         let ends = stretch
             .take_while(|stored| stored.seq.get() >= first)
@@ -38,7 +41,8 @@ pub(super) fn newest(remains: &Remains, thread: &ThreadId) -> Option<ThreadArchi
             })
             .map(|stored| stored.seq.get())
             .take(ENDS);
-        [last].into_iter().chain(ends).find_map(|end| cut.at(end))
+        let latest = (first..=last).rev().take(LONGEST);
+        latest.chain(ends).find_map(|end| cut.at(end))
     })
 }
 
@@ -69,7 +73,7 @@ impl Cut<'_> {
             false => self.begins(records, last.branch)?,
         };
         let is_whole = since >= first && tip.at.get() >= floor && place.base > place.schema;
-        if !is_whole || !self.knows_run(&tree, tip.at) {
+        if !is_whole || !self.knows_run(&tree, tip.at) || !begin(records, since) {
             return None;
         }
         let kept = self.kept(&tree, &spans, records);
@@ -276,6 +280,22 @@ impl Cut<'_> {
         rows.sort_by(|(a, one), (b, other)| (one.input, a).cmp(&(other.input, b)));
         rows
     }
+}
+
+/// Whether the graphs that tasks of the open superstep run have all that they begin with.
+fn begin(records: &[Stored], since: u64) -> bool {
+    let mut begun: BTreeMap<&str, bool> = BTreeMap::new();
+    for stored in records.iter().filter(|stored| stored.seq.get() > since) {
+        let Record::Inner(inner) = &*stored.record else {
+            continue;
+        };
+        let based = begun.entry(&inner.path).or_default();
+        // The frame in the frame is looked at when all is checked.
+        *based |= inner
+            .open()
+            .is_ok_and(|(_, inner)| matches!(*inner.record, Record::Base(_)));
+    }
+    begun.into_values().all(|based| based)
 }
 
 /// How a run that another one followed has ended, by the records.

@@ -84,6 +84,14 @@ impl Salvage {
             && self.segments.is_empty()
     }
 
+    /// Whether there was nothing: no such thread.
+    pub fn is_nothing(&self) -> bool {
+        self.archive.is_none()
+            && self.faults.is_empty()
+            && self.missing.is_empty()
+            && self.dropped.is_empty()
+    }
+
     /// The last record that is kept.
     pub fn until(&self) -> Option<Seq> {
         let records = &self.archive.as_ref()?.records;
@@ -173,7 +181,8 @@ pub async fn salvage(
 /// The thread as it is, if nothing of it is damaged.
 fn whole(remains: &Remains, thread: &ThreadId) -> Option<ThreadArchive> {
     let last = remains.records.last()?;
-    let is_sound = remains.faults.is_empty();
+    let is_sound = remains.faults.is_empty()
+        && remains.missing.as_ref().is_some_and(BTreeSet::is_empty);
     let archive = ThreadArchive {
         thread: thread.clone(),
         head: remains.head.clone().filter(|_| is_sound)?,

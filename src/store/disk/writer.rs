@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use sled::Batch;
 use tokio::sync::oneshot;
 
 use super::super::contract::{StoreError, Take};
@@ -19,11 +18,10 @@ use super::super::guard::{Asks, Standing};
 use super::super::kind::FrameKind;
 use super::super::wish::{self, Heeds, Wish, Wished};
 use super::claims::Claims;
-use super::disk::Disk;
+use super::engine::{Batch, Disk, Place, Tree};
 use super::keys::Slot;
 use super::marker;
 use super::read::{THREAD_HINT, View};
-use super::refusal::guarded;
 use super::upkeep::{self, Upkeep};
 use crate::ids::{RunId, Seq, ThreadId};
 
@@ -37,8 +35,8 @@ pub(super) type Row = (Vec<u8>, Vec<u8>);
 /// What everyone shares who has the store open.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) db: sled::Db,
-    pub(super) path: std::path::PathBuf,
+    pub(super) tree: Arc<dyn Tree>,
+    pub(super) place: Place,
     pub(super) claims: Claims,
     /// Held for reading by those who look at more than one row, for writing while a batch is
     /// applied: a reader sees all of a batch or nothing.
@@ -50,10 +48,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(db: sled::Db, path: std::path::PathBuf, batch: u64) -> Self {
+    pub(super) fn new(tree: Arc<dyn Tree>, place: Place, batch: u64) -> Self {
         Self {
-            db,
-            path,
+            tree,
+            place,
             claims: Claims::default(),
             gate: RwLock::new(()),
             batch: AtomicU64::new(batch),
@@ -63,8 +61,8 @@ impl Shared {
 
     pub(super) fn view(&self) -> View<'_> {
         View {
-            db: &self.db,
-            path: &self.path,
+            tree: &*self.tree,
+            place: &self.place,
         }
     }
 
@@ -159,12 +157,12 @@ pub(super) fn work(shared: &Shared, disk: &mut dyn Disk, jobs: &Receiver<Job>) {
     while let Some(job) = waiting.pop_front().or_else(|| jobs.recv().ok()) {
         match job {
             Job::Upkeep(what, reply) => {
-                let done = guarded(&shared.path, || upkeep(shared, disk, &what));
+                let done = shared.place.guarded(|| upkeep(shared, disk, &what));
                 // Whoever asked may have gone.
                 let _ = reply.send(done);
             }
             Job::Wish(thread, wish, reply) => {
-                let done = guarded(&shared.path, || keep(shared, disk, &thread, wish));
+                let done = shared.place.guarded(|| keep(shared, disk, &thread, wish));
                 let _ = reply.send(done);
             }
             Job::Wait(reply) => {
@@ -200,7 +198,7 @@ fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
         return answer(appends.into_iter().map(|(_, reply)| reply), &Err(error));
     }
     let mut admitted: Vec<(Append, Reply)> = Vec::new();
-    let done = guarded(&shared.path, || {
+    let done = shared.place.guarded(|| {
         let mut batch = Batch::default();
         let mut seen = Seen::default();
         for (mut append, reply) in appends {

@@ -4,30 +4,20 @@
 //! anything else as damage. How sled is made is of no use to whoever reads a message.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
 
-use super::super::contract::StoreError;
-use super::read::STORE_HINT;
+use super::super::super::contract::StoreError;
+use super::Place;
 
 /// Turns a refusal of sled into ours.
-pub(super) fn refusal(path: &Path, doing: &str, error: sled::Error) -> StoreError {
+pub(super) fn refusal(place: &Place, doing: &str, error: sled::Error) -> StoreError {
     let found = match error {
         sled::Error::Io(source) => {
-            return StoreError::Io {
-                action: format!("{doing} the store {}", path.display()),
-                source: Arc::new(whole(source)),
-            };
+            return place.failed(doing, whole(source));
         }
         sled::Error::Corruption { .. } => "sled has read bytes that it did not write".to_owned(),
         other => plain(&other.to_string()),
     };
-    StoreError::Corrupt {
-        place: format!("the store {}", path.display()),
-        found,
-        hint: STORE_HINT,
-    }
+    place.damaged(found)
 }
 
 /// An error of the system as it was. sled passes its errors on as copies, and a copy has only the
@@ -54,7 +44,7 @@ fn whole(error: io::Error) -> io::Error {
 }
 
 /// What sled said, for people: where it speaks of its own code, that alone is said.
-fn plain(said: &str) -> String {
+pub(super) fn plain(said: &str) -> String {
     let line = said.lines().next().unwrap_or_default();
     if ["::", "unwrap", "Some(", "{ "]
         .iter()
@@ -64,25 +54,6 @@ fn plain(said: &str) -> String {
         return "it found something that it did not write".to_owned();
     }
     line.to_owned()
-}
-
-/// Runs something that may panic inside sled, which it does on damaged files.
-pub(super) fn guarded<T>(
-    path: &Path,
-    body: impl FnOnce() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let said = panic
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "no message".to_owned());
-        Err(StoreError::Corrupt {
-            place: format!("the store {}", path.display()),
-            found: format!("sled gave up: {}", plain(&said)),
-            hint: STORE_HINT,
-        })
-    })
 }
 
 #[cfg(test)]

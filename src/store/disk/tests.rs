@@ -3,6 +3,9 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use std::time::Duration;
+
+use super::engine::{Batch, Disk};
 use super::*;
 use crate::ids::Branch;
 use crate::store::conformance::{one_of_each, sample_head};
@@ -17,7 +20,7 @@ type Log = Arc<Mutex<Vec<&'static str>>>;
 type Trick = Box<dyn FnMut(&'static str) -> Result<(), StoreError> + Send>;
 
 struct Tricky {
-    disk: SledDisk,
+    disk: Box<dyn Disk>,
     log: Log,
     trick: Trick,
 }
@@ -30,7 +33,7 @@ impl Tricky {
 }
 
 impl Disk for Tricky {
-    fn write(&mut self, batch: sled::Batch) -> Result<(), StoreError> {
+    fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
         self.step("write")?;
         self.disk.write(batch)
     }
@@ -54,14 +57,13 @@ impl Disk for Tricky {
 fn open(path: &Path, trick: Trick) -> (SledStore, Log) {
     let log = Log::default();
     let theirs = Arc::clone(&log);
-    let store = SledStore::start(path, &SledOptions::default(), |disk| {
-        Box::new(Tricky {
-            disk,
-            log: theirs,
-            trick,
-        })
+    let mut opened = super::sled::open(path, &SledOptions::default()).unwrap();
+    opened.disk = Box::new(Tricky {
+        disk: opened.disk,
+        log: theirs,
+        trick,
     });
-    (store.unwrap(), log)
+    (SledStore::start(opened).unwrap(), log)
 }
 
 fn thread(number: usize) -> ThreadId {

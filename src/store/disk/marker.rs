@@ -1,6 +1,6 @@
-//! How far the store was acknowledged, kept outside of sled.
+//! How far the store was acknowledged, kept outside of the engine.
 //!
-//! sled takes a damaged end of its log for the end of its log: a store whose file was cut off,
+//! sled, for one, takes a damaged end of its log for the end of its log: a store whose file was cut off,
 //! zeroed or removed comes up shorter, or empty, and says nothing. So each batch carries a number
 //! in the tree, and the number of the last acknowledged one stands in a file of its own. A tree
 //! with a lower number than the file has lost acknowledged writes.
@@ -9,14 +9,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
-
-use sled::Db;
 
 use super::super::contract::StoreError;
 use super::super::guard::short_hash;
-use super::read::STORE_HINT;
-use super::refusal::refusal;
+use super::engine::{Place, Tree};
 
 /// The key of the batch's number. It sorts before those of all threads.
 pub(super) const KEY: [u8; 1] = [0];
@@ -31,16 +27,19 @@ pub(super) struct Marker(File);
 impl Marker {
     /// Opens the file or makes it, and says which number it holds. A file that was torn by a power
     /// cut holds none.
-    pub(super) fn open(path: &Path) -> std::io::Result<(Self, Option<u64>)> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path.join(FILE))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok((Self(file), parse(&bytes)))
+    pub(super) fn open(place: &Place) -> Result<(Self, Option<u64>), StoreError> {
+        let read = || {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(place.path.join(FILE))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok((Self(file), parse(&bytes)))
+        };
+        read().map_err(|source| place.failed("opening", source))
     }
 
     /// Writes the number of a batch that is durable.
@@ -69,47 +68,20 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     (sum == short_hash(number)).then(|| u64::from_le_bytes(*number))
 }
 
-/// Refuses a folder whose data file is gone, before sled makes a new one.
-pub(super) fn check_file(path: &Path, data: &Path, noted: Option<u64>) -> Result<(), StoreError> {
-    let found = match std::fs::metadata(data) {
-        Ok(found) if found.len() > 0 => return Ok(()),
-        Ok(_) => "its data file db is empty",
-        Err(_) => "its data file db is missing",
-    };
-    match noted {
-        None | Some(0) => Ok(()),
-        Some(noted) => Err(lost(
-            path,
-            format!("{found}, but {noted} writes were acknowledged"),
-        )),
-    }
-}
-
 /// Compares the tree with the file. Returns the number of the tree's last batch.
-pub(super) fn check_tree(path: &Path, db: &Db, noted: Option<u64>) -> Result<u64, StoreError> {
-    let stored = db
-        .get(KEY)
-        .map_err(|error| refusal(path, "reading", error))?
+pub(super) fn check_tree(
+    place: &Place,
+    tree: &dyn Tree,
+    noted: Option<u64>,
+) -> Result<u64, StoreError> {
+    let stored = tree
+        .get(&KEY)?
         .map_or(Some(0), |bytes| parse(&bytes))
-        .ok_or_else(|| {
-            lost(
-                path,
-                "the number of its last write does not verify".to_owned(),
-            )
-        })?;
+        .ok_or_else(|| place.damaged("the number of its last write does not verify".to_owned()))?;
     match noted {
-        Some(noted) if stored < noted => Err(lost(
-            path,
-            format!("its log ends with write {stored}, but {noted} were acknowledged"),
-        )),
+        Some(noted) if stored < noted => Err(place.damaged(format!(
+            "its log ends with write {stored}, but {noted} were acknowledged"
+        ))),
         _ => Ok(stored),
-    }
-}
-
-fn lost(path: &Path, found: String) -> StoreError {
-    StoreError::Corrupt {
-        place: format!("the store {}", path.display()),
-        found,
-        hint: STORE_HINT,
     }
 }

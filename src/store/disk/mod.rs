@@ -1,24 +1,27 @@
 //! The durable store: one folder, one process at a time.
 //!
-//! In come writes of all threads, out goes "done" when the disk has them. sled keeps the rows; what
-//! sled does not promise (a synced file, an end that is not cut off, one honest error for damage)
-//! is added here. Nothing here waits for the disk on a worker of the runtime, except a close.
+//! In come writes of all threads, out goes "done" when the disk has them. An engine keeps the rows
+//! (a folder each beside this file); everything else is here, once for all of them. Nothing here waits
+//! for the disk on a worker of the runtime, except a close.
 
 mod claims;
-mod disk;
+mod engine;
+mod folder;
 mod keys;
 mod marker;
-mod open;
 mod read;
-mod refusal;
+mod remains;
 mod restore;
-#[cfg(all(test, feature = "conformance"))]
+#[cfg(feature = "sled")]
+mod sled;
+#[cfg(all(test, feature = "sled", feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
 mod upkeep;
 mod writer;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,49 +30,44 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-use self::disk::{Disk, SledDisk};
+use self::engine::Opened;
 use self::keys::Slot;
 use self::read::View;
-use self::refusal::guarded;
+#[cfg(feature = "sled")]
+pub use self::sled::{Sled, SledOptions, SledStore};
 use self::upkeep::Upkeep;
-use self::writer::{Append, Job, Reply, Shared};
+use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
 use super::frame::{FrameError, FrameHeader, ThreadKey, encode_record, encode_row, encode_segment};
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
+use super::remains::{Owner, Remains};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 
-/// How long a close waits for sled to end; after that its threads are left to themselves.
+/// How long a close waits for the engine to end; after that its threads are left to themselves.
 const CLOSE: Duration = Duration::from_secs(30);
 
-/// Settings of a [`SledStore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SledOptions {
-    /// How many bytes of pages sled keeps in memory. Not a limit of the memory it uses.
-    /// Default: 64 MiB.
-    pub cache_bytes: u64,
-}
-
-impl Default for SledOptions {
-    fn default() -> Self {
-        Self {
-            cache_bytes: 64 << 20,
-        }
-    }
-}
-
-/// Keeps threads in a folder, so that they outlive their process.
+/// Keeps threads in a folder, so that they outlive their process, on one engine or another:
+/// [`SledStore`].
 ///
 /// Clones share the open folder. Dropping the last one closes it and returns when it can be opened
 /// again.
-#[derive(Clone)]
-pub struct SledStore {
+pub struct DiskStore<E> {
     inner: Arc<Inner>,
+    engine: PhantomData<fn() -> E>,
+}
+
+impl<E> Clone for DiskStore<E> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            engine: PhantomData,
+        }
+    }
 }
 
 struct Inner {
@@ -85,69 +83,11 @@ struct Open {
     closed: Mutex<Receiver<()>>,
 }
 
-impl SledStore {
-    /// Opens a folder with the default settings, or makes it. Its parent must be there.
-    ///
-    /// Blocks while sled reads its log, so open a store before the work begins.
-    ///
-    /// # Errors
-    /// [`StoreError::Locked`] if it is open already, here or in another process;
-    /// [`StoreError::Corrupt`] if sled cannot make sense of the files; [`StoreError::Io`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(path, SledOptions::default())
-    }
-
-    /// The same with settings.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_with(path: impl AsRef<Path>, options: SledOptions) -> Result<Self, StoreError> {
-        Self::start(path.as_ref(), &options, |disk| Box::new(disk))
-    }
-
-    fn start(
-        path: &Path,
-        options: &SledOptions,
-        seam: impl FnOnce(SledDisk) -> Box<dyn Disk>,
-    ) -> Result<Self, StoreError> {
-        let opened = open::open(path, options)?;
-        let mut disk = seam(SledDisk {
-            db: opened.db.clone(),
-            file: Arc::clone(&opened.file),
-            path: path.to_owned(),
-            marker: opened.marker,
-        });
-        let shared = Arc::new(Shared::new(
-            opened.db.clone(),
-            path.to_owned(),
-            opened.batch,
-        ));
-        let (jobs, queue) = mpsc::channel();
-        let (done, closed) = mpsc::channel();
-        let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
-        writer
-            .spawn(move || {
-                writer::work(&theirs, &mut *disk, &queue);
-                let path = theirs.path.clone();
-                drop((disk, theirs));
-                open::close(opened.db, &opened.file, opened.holder, &path);
-                // Whoever waits may have given up.
-                let _ = done.send(());
-            })
-            .map_err(|source| StoreError::Io {
-                action: format!("starting the writer of the store {}", path.display()),
-                source: Arc::new(source),
-            })?;
+impl<E> DiskStore<E> {
+    fn start(opened: Opened) -> Result<Self, StoreError> {
         Ok(Self {
-            inner: Arc::new(Inner {
-                path: path.to_owned(),
-                open: Some(Open {
-                    shared,
-                    jobs,
-                    closed: Mutex::new(closed),
-                }),
-            }),
+            inner: Arc::new(Inner::start(opened)?),
+            engine: PhantomData,
         })
     }
 
@@ -155,9 +95,44 @@ impl SledStore {
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
+}
 
-    fn open_store(&self) -> Result<&Open, StoreError> {
-        self.inner.open.as_ref().ok_or(StoreError::Closed)
+impl Inner {
+    fn start(opened: Opened) -> Result<Self, StoreError> {
+        let Opened {
+            place,
+            tree,
+            mut disk,
+            batch,
+            close,
+        } = opened;
+        let path = place.path.clone();
+        let shared = Arc::new(Shared::new(tree, place, batch));
+        let (jobs, queue) = mpsc::channel();
+        let (done, closed) = mpsc::channel();
+        let theirs = Arc::clone(&shared);
+        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
+        writer
+            .spawn(move || {
+                writer::work(&theirs, &mut *disk, &queue);
+                drop((disk, theirs));
+                close();
+                // Whoever waits may have given up.
+                let _ = done.send(());
+            })
+            .map_err(|source| shared.place.failed("starting the writer of", source))?;
+        Ok(Self {
+            path,
+            open: Some(Open {
+                shared,
+                jobs,
+                closed: Mutex::new(closed),
+            }),
+        })
+    }
+
+    fn open(&self) -> Result<&Open, StoreError> {
+        self.open.as_ref().ok_or(StoreError::Closed)
     }
 
     /// Reads with the gate held, so that no half of a batch is seen.
@@ -165,14 +140,17 @@ impl SledStore {
         &self,
         body: impl FnOnce(View<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let shared = &self.open_store()?.shared;
+        let shared = &self.open()?.shared;
         let _gate = shared.gate.read().unwrap_or_else(PoisonError::into_inner);
-        guarded(&shared.path, || body(shared.view()))
+        shared.place.guarded(|| body(shared.view()))
     }
 
     /// Hands a job to the writer and waits for its answer.
-    async fn hand(&self, job: impl FnOnce(Reply) -> Job) -> Result<(), StoreError> {
-        let open = self.open_store()?;
+    async fn hand<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+    ) -> Result<T, StoreError> {
+        let open = self.open()?;
         let (reply, answer) = oneshot::channel();
         open.jobs.send(job(reply)).map_err(|_| StoreError::Closed)?;
         match answer.await {
@@ -182,9 +160,11 @@ impl SledStore {
     }
 }
 
-impl fmt::Debug for SledStore {
+impl<E> fmt::Debug for DiskStore<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SledStore")
+        let engine = self.inner.open().map(|open| open.shared.place.engine);
+        f.debug_struct("DiskStore")
+            .field("engine", &engine.unwrap_or_default())
             .field("path", &self.inner.path)
             .finish_non_exhaustive()
     }
@@ -200,7 +180,7 @@ impl Drop for Inner {
         else {
             return;
         };
-        // The writer has to be the last one to let go of sled: it closes it.
+        // The writer has to be the last one to let go of the engine: it closes it.
         drop(shared);
         drop(jobs);
         let closed = closed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -211,14 +191,14 @@ impl Drop for Inner {
 }
 
 #[async_trait]
-impl CheckpointStore for SledStore {
+impl<E: 'static> CheckpointStore for DiskStore<E> {
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
-        let shared = &self.open_store()?.shared;
+        let shared = &self.inner.open()?.shared;
         shared.usable()?;
         if how == Take::IfFree {
             shared.claims.free(thread)?;
         }
-        self.read(|view| {
+        self.inner.read(|view| {
             let row = view.standing(thread)?;
             let stored = row.as_ref().map(|row| row.epoch).unwrap_or_default();
             // None is stored while this reads; one that is stored later is told.
@@ -236,7 +216,7 @@ impl CheckpointStore for SledStore {
     }
 
     fn release(&self, thread: &ThreadId, epoch: Epoch) {
-        if let Ok(open) = self.open_store() {
+        if let Ok(open) = self.inner.open() {
             open.shared.claims.release(thread, epoch);
         }
     }
@@ -244,11 +224,12 @@ impl CheckpointStore for SledStore {
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
         let append = encode(write)?;
-        self.hand(|reply| Job::Append(append, reply)).await
+        self.inner.hand(|reply| Job::Append(append, reply)).await
     }
 
     async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.read(|view| Ok(view.head_row(thread)?.map(|row| row.head)))
+        self.inner
+            .read(|view| Ok(view.head_row(thread)?.map(|row| row.head)))
     }
 
     async fn records(
@@ -257,7 +238,7 @@ impl CheckpointStore for SledStore {
         from: Seq,
         limit: usize,
     ) -> Result<Vec<Stored>, StoreError> {
-        self.read(|view| view.records(thread, from, limit))
+        self.inner.read(|view| view.records(thread, from, limit))
     }
 
     async fn segments(
@@ -265,11 +246,12 @@ impl CheckpointStore for SledStore {
         thread: &ThreadId,
         ids: &[[u8; 16]],
     ) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.read(|view| ids.iter().map(|id| view.segment(thread, id)).collect())
+        self.inner
+            .read(|view| ids.iter().map(|id| view.segment(thread, id)).collect())
     }
 
     async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.read(|view| view.run(thread, run))
+        self.inner.read(|view| view.run(thread, run))
     }
 
     async fn threads(
@@ -277,31 +259,27 @@ impl CheckpointStore for SledStore {
         after: Option<&ThreadId>,
         limit: usize,
     ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.read(|view| view.threads(after, limit))
+        self.inner.read(|view| view.threads(after, limit))
     }
 
     async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.read(|view| view.extent(thread))
+        self.inner.read(|view| view.extent(thread))
     }
 
     async fn thread_names(&self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
-        self.read(|view| view.names())
+        self.inner.read(|view| view.names())
     }
 
     async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
         wish.check(thread)?;
-        let open = self.open_store()?;
-        let (reply, answer) = oneshot::channel();
-        let job = Job::Wish(thread.clone(), wish, reply);
-        open.jobs.send(job).map_err(|_| StoreError::Closed)?;
-        match answer.await {
-            Ok(told) => told,
-            Err(_) => Err(open.shared.usable().err().unwrap_or(StoreError::Closed)),
-        }
+        let thread = thread.clone();
+        self.inner
+            .hand(|reply| Job::Wish(thread, wish, reply))
+            .await
     }
 
     async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.read(|view| view.wish(thread))
+        self.inner.read(|view| view.wish(thread))
     }
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
@@ -311,12 +289,12 @@ impl CheckpointStore for SledStore {
             thread: archive.thread,
             rows,
         };
-        self.hand(|reply| Job::Upkeep(what, reply)).await
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
-        self.hand(|reply| Job::Upkeep(what, reply)).await
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
     }
 
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
@@ -324,16 +302,24 @@ impl CheckpointStore for SledStore {
             from: from.clone(),
             to: to.clone(),
         };
-        self.hand(|reply| Job::Upkeep(what, reply)).await
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
     }
 
     async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Prune(thread.clone());
-        self.hand(|reply| Job::Upkeep(what, reply)).await
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
+    async fn owners(&self) -> Result<Vec<Result<Owner, StoreError>>, StoreError> {
+        self.inner.read(|view| Ok(view.owners()))
+    }
+
+    async fn remains(&self, owner: &Owner) -> Result<Remains, StoreError> {
+        self.inner.read(|view| view.remains(owner))
     }
 
     async fn durable(&self) -> Result<(), StoreError> {
-        self.hand(Job::Wait).await
+        self.inner.hand(Job::Wait).await
     }
 }
 

@@ -1,12 +1,11 @@
 //! Deleting, copying, pruning and restoring: what has to change, as one batch.
 
-use sled::Batch;
-
 use super::super::contract::StoreError;
 use super::super::frame::{FrameHeader, ThreadKey, encode_row, reframe};
 use super::super::kind::FrameKind;
 use super::super::retain::Survey;
 use super::super::rows::{NameRow, StartRow};
+use super::engine::Batch;
 use super::keys::{Class, Slot};
 use super::read::{THREAD_HINT, View, corrupt};
 use crate::ids::{Seq, ThreadId};
@@ -59,9 +58,8 @@ pub(super) fn plan(view: View<'_>, what: &Upkeep) -> Result<Option<Batch>, Store
 fn delete(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError> {
     let mut batch = Batch::default();
     let mut any = false;
-    for entry in view.db.scan_prefix(ThreadKey::of(thread).as_bytes()) {
-        let (key, _) = entry.map_err(|error| view.sled(error))?;
-        batch.remove(key);
+    for key in view.tree.beginning(ThreadKey::of(thread).as_bytes()) {
+        batch.remove(key?);
         any = true;
     }
     Ok(any.then_some(batch))
@@ -123,8 +121,8 @@ fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError>
         return Ok(None);
     };
     let mut batch = Batch::default();
-    for entry in view.db.scan_prefix(ThreadKey::of(thread).as_bytes()) {
-        let (key, _) = entry.map_err(|error| view.sled(error))?;
+    for key in view.tree.beginning(ThreadKey::of(thread).as_bytes()) {
+        let key = key?;
         let stays = match Slot::parse(&key) {
             Some((_, Class::Record(seq), _)) => kept.has(seq.get()),
             Some((_, Class::Segment(id), _)) => kept.segments.contains(&id),

@@ -3,8 +3,6 @@
 //! One batch, so that a kill at any moment leaves all of it or nothing. It is made on the caller's
 //! time and held in memory: what is restored has to fit there anyway.
 
-use sled::Batch;
-
 use super::super::archive::{ThreadArchive, start};
 use super::super::contract::StoreError;
 use super::super::frame::{
@@ -12,6 +10,7 @@ use super::super::frame::{
 };
 use super::super::kind::FrameKind;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
+use super::engine::Batch;
 use super::keys::Slot;
 use crate::ids::Seq;
 

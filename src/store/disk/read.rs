@@ -2,11 +2,9 @@
 //!
 //! It trusts nothing: every frame is verified, and the log must be as long as its head row says.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use sled::Db;
 
 use super::super::archive::{Extent, SegmentSize};
 use super::super::contract::{Head, RunRow, StoreError, Stored};
@@ -17,8 +15,8 @@ use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
 use super::super::wish::Wish;
+use super::engine::{Place, Tree};
 use super::keys::{Class, ROW_BYTES, Slot, end_of, thread_of};
-use super::refusal::refusal;
 use crate::ids::{RunId, Seq, ThreadId};
 
 pub(super) const THREAD_HINT: &str = "Other threads are not affected. Copy the store's folder, \
@@ -30,8 +28,8 @@ pub(super) const STORE_HINT: &str = "Nothing was moved or removed. Copy the stor
 /// The tree, for reading.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    pub(super) db: &'a Db,
-    pub(super) path: &'a Path,
+    pub(super) tree: &'a dyn Tree,
+    pub(super) place: &'a Place,
 }
 
 impl View<'_> {
@@ -118,10 +116,18 @@ impl View<'_> {
     }
 
     pub(super) fn segment(self, thread: &ThreadId, id: &[u8; 16]) -> Result<Arc<[u8]>, StoreError> {
-        let key = ThreadKey::of(thread);
         let place = || format!("segment {} of thread {thread}", hex(id));
+        self.segment_of(ThreadKey::of(thread), id, &place)
+    }
+
+    pub(super) fn segment_of(
+        self,
+        key: ThreadKey,
+        id: &[u8; 16],
+        place: &dyn Fn() -> String,
+    ) -> Result<Arc<[u8]>, StoreError> {
         let frame = self
-            .frame(&Slot::segment(key, id), &place)?
+            .frame(&Slot::segment(key, id), place)?
             .ok_or_else(|| corrupt(place(), "it is missing"))?;
         let bytes =
             decode_segment(key, id, &frame).map_err(|error| error.at(place(), THREAD_HINT))?;
@@ -157,7 +163,7 @@ impl View<'_> {
         let key = ThreadKey::of(thread);
         let start = self.start_row(thread)?;
         let mut runs = Vec::new();
-        for (slot, _) in self.slots(Slot::runs(key), thread)? {
+        for (slot, _) in self.slots(&Slot::runs(key), thread)? {
             let place = || format!("a run of thread {thread}");
             let named = self
                 .row::<NamedRun>(key, &slot, FrameKind::Run, &place)?
@@ -172,7 +178,7 @@ impl View<'_> {
         }
         Extent::sort(&mut runs);
         let mut segments = Vec::new();
-        for (slot, class) in self.slots(Slot::segments(key), thread)? {
+        for (slot, class) in self.slots(&Slot::segments(key), thread)? {
             let Class::Segment(id) = class else { continue };
             let place = || format!("segment {} of thread {thread}", hex(&id));
             let first = self.get(&slot.row(0))?;
@@ -197,13 +203,12 @@ impl View<'_> {
     /// The slots whose keys begin like this, in order.
     pub(super) fn slots(
         self,
-        prefix: impl AsRef<[u8]>,
+        prefix: &[u8],
         thread: &ThreadId,
     ) -> Result<Vec<(Slot, Class)>, StoreError> {
         let mut slots = Vec::new();
-        for entry in self.db.scan_prefix(prefix) {
-            let (key, _) = entry.map_err(|error| self.sled(error))?;
-            match Slot::parse(&key) {
+        for key in self.tree.beginning(prefix) {
+            match Slot::parse(&key?) {
                 Some((slot, class, 0)) => slots.push((slot, class)),
                 Some(_) => {}
                 None => {
@@ -222,11 +227,11 @@ impl View<'_> {
     pub(super) fn names(self) -> Result<Vec<Result<ThreadId, StoreError>>, StoreError> {
         let mut names = Vec::new();
         let mut from = vec![0; 16];
-        while let Some(entry) = self.db.range(from..).next() {
-            let (raw, _) = entry.map_err(|error| self.sled(error))?;
+        while let Some(raw) = self.tree.keys(&from, None).next() {
+            let raw = raw?;
             let Some(key) = thread_of(&raw) else {
                 names.push(Err(corrupt(
-                    self.place(),
+                    self.place.to_string(),
                     "a key in it is none of a store's",
                 )));
                 // The next key after this one.
@@ -243,7 +248,7 @@ impl View<'_> {
     }
 
     /// The name of the thread with this key.
-    fn name(self, key: ThreadKey) -> Result<ThreadId, StoreError> {
+    pub(super) fn name(self, key: ThreadKey) -> Result<ThreadId, StoreError> {
         let place = || format!("the name of a thread with key {}", hex(key.as_bytes()));
         let name = self
             .row::<NameRow>(key, &Slot::name(key), FrameKind::Name, &place)?
@@ -267,11 +272,11 @@ impl View<'_> {
         };
         while let Some(begin) = from
             && found.len() < limit
-            && let Some(entry) = self.db.range(begin.to_vec()..).next()
+            && let Some(raw) = self.tree.keys(&begin, None).next()
         {
-            let (raw, _) = entry.map_err(|error| self.sled(error))?;
-            let key = thread_of(&raw)
-                .ok_or_else(|| corrupt(self.place(), "a key in it is none of a store's"))?;
+            let key = thread_of(&raw?).ok_or_else(|| {
+                corrupt(self.place.to_string(), "a key in it is none of a store's")
+            })?;
             let thread = self.name(key)?;
             if let Some(row) = self.head_row(&thread)? {
                 found.push((thread, row.head));
@@ -306,7 +311,7 @@ impl View<'_> {
         Ok(self.get(&slot.row(0))?.is_some())
     }
 
-    fn row<T: DeserializeOwned>(
+    pub(super) fn row<T: DeserializeOwned>(
         self,
         key: ThreadKey,
         slot: &Slot,
@@ -323,37 +328,26 @@ impl View<'_> {
 
     /// Whether anything is stored under a thread's key.
     fn any(self, key: ThreadKey) -> Result<bool, StoreError> {
-        match self.db.scan_prefix(key.as_bytes()).next() {
-            None => Ok(false),
-            Some(entry) => entry.map(|_| true).map_err(|error| self.sled(error)),
-        }
+        let first = self.tree.beginning(key.as_bytes()).next();
+        Ok(first.transpose()?.is_some())
     }
 
     /// Nothing may stand behind the end of the log: it would be a record that the head lost.
     fn ends(self, thread: &ThreadId, next: Seq) -> Result<(), StoreError> {
         let key = ThreadKey::of(thread);
         let begin = Slot::record(key, next).row(0);
-        let end = Slot::record(key, Seq::new(u64::MAX)).row(u16::MAX);
-        match self.db.range(begin..=end).next() {
+        let end = Slot::segments(key);
+        match self.tree.keys(&begin, Some(&end)).next().transpose()? {
             None => Ok(()),
-            Some(Err(error)) => Err(self.sled(error)),
-            Some(Ok(_)) => Err(corrupt(
+            Some(_) => Err(corrupt(
                 format!("the head of thread {thread}"),
                 format!("it says that the log ends before record {next}, but the log goes on"),
             )),
         }
     }
 
-    fn get(self, key: &[u8]) -> Result<Option<sled::IVec>, StoreError> {
-        self.db.get(key).map_err(|error| self.sled(error))
-    }
-
-    pub(super) fn place(self) -> String {
-        format!("the store {}", self.path.display())
-    }
-
-    pub(super) fn sled(self, error: sled::Error) -> StoreError {
-        refusal(self.path, "reading", error)
+    fn get(self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.tree.get(key)
     }
 }
 
