@@ -64,7 +64,9 @@ pub(super) async fn repair(
     for owner in owners {
         match owner {
             Ok(owner) => match salvage(&wreck.store, &*new, &owner).await {
-                Ok(saved) if saved.is_nothing() => return Err(unknown(repair.shell, &saved.thread)),
+                Ok(saved) if saved.is_nothing() => {
+                    return Err(unknown(repair.shell, &saved.thread));
+                }
                 Ok(saved) => repair.thread(&new, &saved).await,
                 // Two names cannot be one thread: this is the name that was made for a lost one.
                 Err(error @ StoreError::Exists { .. }) => repair.unread(&error),
@@ -163,7 +165,8 @@ impl Repair<'_> {
             "what": what,
             "next": "delete it in the new store",
         }));
-        let line = format!("error    thread {thread}, {place}: {what} → delete it in the new store");
+        let line =
+            format!("error    thread {thread}, {place}: {what} → delete it in the new store");
         self.shell.out.say(one_line(&line));
     }
 
@@ -279,7 +282,9 @@ fn lines(saved: &Salvage) -> Vec<String> {
         return lines;
     }
     let until = archive.next.get() - 1;
-    lines.push(format!("thread {name}: saved up to record {until}, {stands}"));
+    lines.push(format!(
+        "thread {name}: saved up to record {until}, {stands}"
+    ));
     if let Owner::Nameless(_) = saved.owner {
         lines.push("  its name is lost: this one was made for it".to_owned());
     }
@@ -310,10 +315,19 @@ fn losses(saved: &Salvage, lines: &mut Vec<String>) {
         shown(&saved.dropped),
     );
     let branches = saved.branches.iter();
-    list("branches that are lost", branches.map(ToString::to_string).collect());
+    list(
+        "branches that are lost",
+        branches.map(ToString::to_string).collect(),
+    );
     let runs = saved.runs.iter();
-    list("runs that are lost", runs.map(ToString::to_string).collect());
-    let segments = saved.segments.iter().map(|id| Spot::Segment(*id).to_string());
+    list(
+        "runs that are lost",
+        runs.map(ToString::to_string).collect(),
+    );
+    let segments = saved
+        .segments
+        .iter()
+        .map(|id| Spot::Segment(*id).to_string());
     list("segments that are not kept", segments.collect());
 }
 
@@ -331,7 +345,8 @@ struct Bench(PathBuf);
 impl Bench {
     /// Makes it anew, beside the place of the new store.
     fn set_up(shell: &Shell, to: &Path) -> Result<Self, Failure> {
-        let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_none());
+        let is_empty =
+            |folder: &Path| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_none());
         if fs::symlink_metadata(to).is_ok() && !is_empty(to) {
             let what = format!("{} is there already", to.display());
             return Err(Failure::usage(what).next("name another folder with --to"));
@@ -342,15 +357,18 @@ impl Bench {
         };
         let mut name = name.to_owned();
         name.push(".repair");
-        let bench = Self(to.with_file_name(name));
-        if fs::symlink_metadata(&bench.0).is_ok() {
-            if !bench.path(MARK).exists() && !is_empty(&bench.0) {
-                let what = format!(
-                    "{} is there already, and was not made by a repair",
-                    bench.0.display()
-                );
-                return Err(Failure::usage(what).next("name another folder with --to"));
-            }
+        let path = to.with_file_name(name);
+        let is_there = fs::symlink_metadata(&path).is_ok();
+        if is_there && !path.join(MARK).exists() && !is_empty(&path) {
+            let what = format!(
+                "{} is there already, and was not made by a repair",
+                path.display()
+            );
+            return Err(Failure::usage(what).next("name another folder with --to"));
+        }
+        // From here on the folder is ours, and is removed when this is dropped.
+        let bench = Self(path);
+        if is_there {
             bench.clear()?;
         }
         let made = fs::create_dir(&bench.0).and_then(|()| fs::write(bench.path(MARK), ""));

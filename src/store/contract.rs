@@ -199,7 +199,10 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// As listing the names.
     async fn owners(&self) -> Result<Vec<Result<Owner, StoreError>>, StoreError> {
         let names = self.thread_names().await?;
-        Ok(names.into_iter().map(|name| name.map(Owner::Thread)).collect())
+        Ok(names
+            .into_iter()
+            .map(|name| name.map(Owner::Thread))
+            .collect())
     }
 
     /// Reads whatever of a thread can still be read, for [`salvage`](super::salvage()).

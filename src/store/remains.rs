@@ -74,7 +74,9 @@ impl Remains {
     /// Takes note of something that cannot be read.
     pub(super) fn fault(&mut self, place: Spot, error: &StoreError) {
         let what = match error {
-            StoreError::Corrupt { place: of, found, .. } => match place {
+            StoreError::Corrupt {
+                place: of, found, ..
+            } => match place {
                 Spot::Thread => format!("{of} is damaged: {found}"),
                 _ => found.clone(),
             },
@@ -167,7 +169,11 @@ async fn records<C: CheckpointStore + ?Sized>(
         damage(&error)?;
         let begin = from;
         let seqs: Vec<Seq> = match extent {
-            Some(extent) => extent.seqs().filter(|seq| *seq >= begin).take(PAGE).collect(),
+            Some(extent) => extent
+                .seqs()
+                .filter(|seq| *seq >= begin)
+                .take(PAGE)
+                .collect(),
             None => (begin.get()..end.get()).take(PAGE).map(Seq::new).collect(),
         };
         from = seqs.last().map_or(end, |last| last.next());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use milepost::store::{
     CheckpointStore, MemoryStore, Severity, SledStore, StoreError, Wreck, check, salvage,
 };
-use milepost::{Command, Runner, RunError, Seq, ThreadId, history};
+use milepost::{Command, RunError, Runner, Seq, ThreadId, history};
 use tempfile::TempDir;
 
 use crate::salvage::{Book, book, options, thread};
@@ -135,7 +135,11 @@ impl Sound {
                     let what = format!("{what}, saved {}", archive.thread);
                     let found = check(&*new, &archive.thread).await;
                     let worst = found.findings.iter().map(|found| found.severity).max();
-                    assert!(worst <= Some(Severity::Note), "{what}: {:?}", found.findings);
+                    assert!(
+                        worst <= Some(Severity::Note),
+                        "{what}: {:?}",
+                        found.findings
+                    );
                     let state = runner(new).state(&archive.thread).await.unwrap();
                     let was = self.threads.iter().find(|was| was.thread == archive.thread);
                     match was {
@@ -254,7 +258,9 @@ async fn noise_anywhere_is_damage_or_harmless() {
             let mut noise = at | 1;
             let len = 16 << (at % 6);
             let mut stir = |byte: &mut u8| {
-                noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                noise = noise
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 *byte = (noise >> 33) as u8;
             };
             let file = OpenOptions::new().write(true).open(path.join("db"));
@@ -284,8 +290,15 @@ async fn a_page_of_another_place_is_damage_or_harmless() {
             let page = at / 4_096 * 4_096;
             let file = fs::File::open(path.join("db")).unwrap();
             let mut bytes = vec![0; 4_096];
-            let read = file.read_at(&mut bytes, page * 7 % 400_000 / 512 * 512).unwrap();
-            over(path, page, |into| into.copy_from_slice(&bytes[..into.len()]), read);
+            let read = file
+                .read_at(&mut bytes, page * 7 % 400_000 / 512 * 512)
+                .unwrap();
+            over(
+                path,
+                page,
+                |into| into.copy_from_slice(&bytes[..into.len()]),
+                read,
+            );
         })
         .await;
 }

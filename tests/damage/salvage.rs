@@ -152,7 +152,14 @@ async fn threads() -> (Arc<MemoryStore>, Vec<ThreadId>) {
     runner.run(forked, Command::go_on()).await.unwrap();
     let at = history(&*store, forked).await.unwrap()[2].seq;
     runner.fork(forked, at).await.unwrap();
-    assert!(store.records(runs, Seq::new(1), usize::MAX).await.unwrap().len() > 20);
+    assert!(
+        store
+            .records(runs, Seq::new(1), usize::MAX)
+            .await
+            .unwrap()
+            .len()
+            > 20
+    );
     (store, names.to_vec())
 }
 
@@ -193,7 +200,12 @@ impl Whole {
                 .iter()
                 .map(|seq| (Spot::Record(*seq), "gone".to_owned()))
                 .collect(),
-            missing: Some(lost.iter().copied().filter(|seq| self.seqs.contains(seq)).collect()),
+            missing: Some(
+                lost.iter()
+                    .copied()
+                    .filter(|seq| self.seqs.contains(seq))
+                    .collect(),
+            ),
             ..Remains::of(Owner::Thread(thread))
         }
     }
@@ -224,19 +236,30 @@ async fn saved(old: &Arc<MemoryStore>, remains: Remains, what: &str) -> Option<H
     let store = Arc::new(MemoryStore::new());
     store.restore(archive.clone()).await.expect(what);
     let found = check(&*store, &t).await;
-    let errors = found.findings.iter().filter(|found| found.severity >= Severity::Warning);
+    let errors = found
+        .findings
+        .iter()
+        .filter(|found| found.severity >= Severity::Warning);
     assert_eq!(errors.count(), 0, "{what}: {:?}", found.findings);
     let new = runner(&store);
     let old = runner(old);
     let at = archive.head.seq;
-    let state = new.state(&t).await.unwrap_or_else(|why| panic!("{what}: {why}"));
-    assert_eq!(*state, *old.state_at(&t, at).await.unwrap(), "{what}");
+    let state = new
+        .state(&t)
+        .await
+        .unwrap_or_else(|why| panic!("{what}: {why}"));
+    let was = old.state_at(&t, at).await.unwrap();
+    assert!(*state == *was, "{what}: another state than was written");
     events(&*store, &t).await.expect(what);
     for checkpoint in history(&*store, &t).await.expect(what) {
         match new.state_at(&t, checkpoint.seq).await {
             Ok(state) => {
                 let was = old.state_at(&t, checkpoint.seq).await.unwrap();
-                assert_eq!(*state, *was, "{what}, at {}", checkpoint.seq);
+                assert!(
+                    *state == *was,
+                    "{what}, another state at {}",
+                    checkpoint.seq
+                );
             }
             Err(RunError::NoCheckpoint { .. } | RunError::Pruned { .. }) => {}
             Err(error) => panic!("{what}, at {}: {error}", checkpoint.seq),
@@ -287,9 +310,11 @@ async fn a_thread_without_one_of_its_records_is_saved_up_to_it_or_from_it_on() {
             // Without a hole before it, the newest position before the hole can be read. (A pruned
             // thread has holes, of which only its rows know that nothing is missing there.)
             let before = whole.positions().filter(|at| *at < seq).last();
-            let based = whole.archive.records.iter().any(|stored| {
-                matches!(*stored.record, Record::Base(_)) && stored.seq < seq
-            });
+            let based = whole
+                .archive
+                .records
+                .iter()
+                .any(|stored| matches!(*stored.record, Record::Base(_)) && stored.seq < seq);
             if let Some(before) = before.filter(|_| based && t.as_str() != "pruned") {
                 let is_kept = |head: &Option<Head>| {
                     let head = head.as_ref();
@@ -336,7 +361,7 @@ async fn a_thread_with_two_holes_is_saved_as_far_as_it_holds_together() {
         let whole = Whole::read(&store, t).await;
         let seqs: Vec<Seq> = whole.seqs.iter().copied().collect();
         for (number, first) in seqs.iter().enumerate() {
-            for second in seqs[number + 1..].iter().step_by(3) {
+            for second in seqs[number + 1..].iter().step_by(7) {
                 let lost = [*first, *second];
                 let what = format!("{t} without {first} and {second}");
                 saved(&store, whole.without(&lost), &what).await;
@@ -374,7 +399,15 @@ async fn how_a_thread_stood_is_told_by_its_records_where_its_head_is_lost() {
             assert_eq!(t.as_str(), "pruned");
             continue;
         };
-        let same = |head: &Head| (head.run.clone(), head.branch, head.seq, head.step, head.status);
+        let same = |head: &Head| {
+            (
+                head.run.clone(),
+                head.branch,
+                head.seq,
+                head.step,
+                head.status,
+            )
+        };
         assert_eq!(same(&head), same(was), "{t}");
         assert_eq!((head.base, head.schema), (was.base, was.schema), "{t}");
     }
@@ -394,9 +427,17 @@ async fn what_is_gone_on_with_ends_as_it_would_have() {
         let new = Arc::new(MemoryStore::new());
         new.restore(archive.clone()).await.unwrap();
         let report = runner(&new).run(t, Command::go_on()).await.unwrap();
-        let row = &whole.archive.runs.iter().find(|(run, _)| run.as_str() == archive.head.run);
+        let row = &whole
+            .archive
+            .runs
+            .iter()
+            .find(|(run, _)| run.as_str() == archive.head.run);
         let end = row.unwrap().1.end.unwrap();
         let state = runner(&store).state_at(t, end).await.unwrap();
-        assert_eq!(*report.state, *state, "cut at {}, {is_open}", seqs[number]);
+        assert!(
+            *report.state == *state,
+            "cut at {}, {is_open}",
+            seqs[number]
+        );
     }
 }

@@ -7,9 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use milepost::cli::{self, Entry, Exit};
-use milepost::{
-    Add, Append, Ask, Context, End, Graph, NodeError, Output, Snapshot, State,
-};
+use milepost::{Add, Append, Ask, Context, End, Graph, NodeError, Output, Snapshot, State};
 use serde::{Deserialize, Serialize};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -104,7 +102,10 @@ fn run<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Exit {
     // The first one counts for the whole process.
     let _ = tracing::subscriber::set_global_default(Panics);
     let words = words.into_iter().map(Into::into);
-    let exit = cli::run([Entry::of(graph())], [OsString::from("form")].into_iter().chain(words));
+    let exit = cli::run(
+        [Entry::of(graph())],
+        [OsString::from("form")].into_iter().chain(words),
+    );
     assert_eq!(PANICS.load(Ordering::SeqCst), 0, "it broke");
     exit
 }
@@ -141,10 +142,13 @@ fn inputs_of_a_run() {
             r#"{"kind":"plain","words":[],"ratio":1e300}"#,
         ]),
     );
-    play("input", 800, |bytes| {
+    play("input", 400, |bytes| {
         let start = ["--store", "memory", "--json", "run", "form", "--input"];
         let exit = run(start.map(OsString::from).into_iter().chain([word(bytes)]));
-        assert!(matches!(exit, Exit::Done | Exit::Waiting | Exit::Usage), "{exit:?}");
+        assert!(
+            matches!(exit, Exit::Done | Exit::Waiting | Exit::Usage),
+            "{exit:?}"
+        );
     });
 }
 
@@ -167,12 +171,14 @@ fn words_of_a_command_line() {
     );
     let folder = tempfile::tempdir().unwrap();
     std::env::set_current_dir(folder.path()).unwrap();
-    play("words", 1_500, |bytes| {
+    play("words", 800, |bytes| {
         let words: Vec<_> = bytes.split(|byte| *byte == 0).map(word).collect();
         // A worker waits for ever, and so does a question on a terminal or a piped input.
         let waits = |word: &OsString| {
             let word = word.to_string_lossy();
-            ["worker", "follow", "demo", "new", "-"].iter().any(|one| *one == word)
+            ["worker", "follow", "demo", "new", "-"]
+                .iter()
+                .any(|one| *one == word)
                 || word.starts_with("--f")
                 || word == "-"
         };
@@ -185,7 +191,9 @@ fn words_of_a_command_line() {
 /// A store with a thread that waits for an answer.
 fn asked(folder: &Path) -> String {
     let store = folder.join("store").to_str().unwrap().to_owned();
-    let start = ["--store", &store, "run", "form", "--thread", "t", "--sum", "0"];
+    let start = [
+        "--store", &store, "run", "form", "--thread", "t", "--sum", "0",
+    ];
     assert_eq!(run(start), Exit::Waiting);
     store
 }
@@ -208,7 +216,9 @@ fn answers() {
         match run(start.map(OsString::from).into_iter().chain([word(bytes)])) {
             // Answered: ask once more.
             Exit::Done => assert_eq!(
-                run(["--store", &store, "run", "form", "--thread", "t", "--sum", "0"]),
+                run([
+                    "--store", &store, "run", "form", "--thread", "t", "--sum", "0"
+                ]),
                 Exit::Waiting
             ),
             exit => assert!(matches!(exit, Exit::Usage | Exit::Waiting), "{exit:?}"),
@@ -221,10 +231,15 @@ fn patches() {
     let folder = tempfile::tempdir().unwrap();
     let store = asked(folder.path());
     play("input", 120, |bytes| {
-        let start = ["--store", &store, "--json", "patch", "t", "--as", "fill", "--input"];
+        let start = [
+            "--store", &store, "--json", "patch", "t", "--as", "fill", "--input",
+        ];
         let exit = run(start.map(OsString::from).into_iter().chain([word(bytes)]));
         assert!(
-            matches!(exit, Exit::Done | Exit::Waiting | Exit::Usage | Exit::Failed),
+            matches!(
+                exit,
+                Exit::Done | Exit::Waiting | Exit::Usage | Exit::Failed
+            ),
             "{exit:?}"
         );
     });
@@ -241,11 +256,14 @@ fn files_to_import() {
         Exit::Done
     );
     if std::env::var_os("MILEPOST_BLESS").is_some() {
-        keep("export", &[("00.jsonl".to_owned(), std::fs::read(&file).unwrap())]);
+        keep(
+            "export",
+            &[("00.jsonl".to_owned(), std::fs::read(&file).unwrap())],
+        );
     }
     let into = folder.path().join("into").to_str().unwrap().to_owned();
     let mut imported = 0;
-    play("export", 1_500, |bytes| {
+    play("export", 600, |bytes| {
         std::fs::write(&file, bytes).unwrap();
         match run(["--store", &into, "import", &path, "--json"]) {
             Exit::Done => {

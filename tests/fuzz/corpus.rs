@@ -50,7 +50,10 @@ pub(crate) fn play(kind: &str, usual: u64, mut body: impl FnMut(&[u8])) {
         if catch_unwind(AssertUnwindSafe(|| body(bytes))).is_err() {
             let kept = std::env::temp_dir().join(format!("fuzz-{kind}-{}", bytes.len()));
             fs::write(&kept, bytes).unwrap();
-            panic!("{what} broke something; its bytes are in {}", kept.display());
+            panic!(
+                "{what} broke something; its bytes are in {}",
+                kept.display()
+            );
         }
     };
     for (number, input) in inputs.iter().enumerate() {

@@ -75,10 +75,17 @@ fn record(frame: &[u8]) {
 
 #[test]
 fn records() {
-    let samples: Vec<_> = one_of_each().iter().enumerate().map(|(number, record)| {
-        let frame = encode_record(key(), SEQ, Branch::new(2), Epoch::new(3), record).unwrap();
-        (format!("{number:02}-{}", FrameKind::of(record).number()), frame)
-    }).collect();
+    let samples: Vec<_> = one_of_each()
+        .iter()
+        .enumerate()
+        .map(|(number, record)| {
+            let frame = encode_record(key(), SEQ, Branch::new(2), Epoch::new(3), record).unwrap();
+            (
+                format!("{number:02}-{}", FrameKind::of(record).number()),
+                frame,
+            )
+        })
+        .collect();
     keep("record", &samples);
     play("record", 12_000, |bytes| {
         let mut hasher = DefaultHasher::new();

@@ -120,8 +120,14 @@ async fn archive() -> ThreadArchive {
         .unwrap();
     let open = questions(&*store, &thread()).await.unwrap();
     let answers = Answers::to(open[0].id.clone(), &1u64);
-    runner.run(&thread(), Command::answer(answers)).await.unwrap();
-    ThreadArchive::read(&*store, &thread()).await.unwrap().unwrap()
+    runner
+        .run(&thread(), Command::answer(answers))
+        .await
+        .unwrap();
+    ThreadArchive::read(&*store, &thread())
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 /// The lines of an archive, one record or segment each, as JSON.
@@ -147,9 +153,15 @@ async fn ask_everything(archive: ThreadArchive) {
     let runner = runner(&store);
     let told: [Result<(), RunError>; 6] = [
         runner.state(&t).await.map(drop),
-        history(&*store, &t).await.map(drop).map_err(RunError::Store),
+        history(&*store, &t)
+            .await
+            .map(drop)
+            .map_err(RunError::Store),
         events(&*store, &t).await.map(drop).map_err(RunError::Store),
-        questions(&*store, &t).await.map(drop).map_err(RunError::from),
+        questions(&*store, &t)
+            .await
+            .map(drop)
+            .map_err(RunError::from),
         agenda(&*store, std::time::SystemTime::now())
             .await
             .map(drop)
@@ -161,7 +173,10 @@ async fn ask_everything(archive: ThreadArchive) {
         assert!(error.class().to_string() != "panicked", "{error}");
     }
     for at in history(&*store, &t).await.unwrap_or_default() {
-        let _ = runner.state_at(&t, at.seq).await.map_err(|error| error.to_string());
+        let _ = runner
+            .state_at(&t, at.seq)
+            .await
+            .map_err(|error| error.to_string());
     }
 }
 
@@ -235,10 +250,7 @@ fn threads_of_changed_records() {
 }
 
 /// Changes the values inside of the records: what is MessagePack there.
-fn values(
-    kept: &[ExportLine],
-    whole: &dyn Fn(Option<ExportLine>, usize) -> Option<ThreadArchive>,
-) {
+fn values(kept: &[ExportLine], whole: &dyn Fn(Option<ExportLine>, usize) -> Option<ThreadArchive>) {
     let values: Vec<serde_json::Value> = kept
         .iter()
         .map(|line| serde_json::to_value(line).unwrap())
@@ -286,7 +298,16 @@ enum Step {
 }
 
 /// The fields that hold bytes, by the words of `docs/format.md`.
-const BYTES: &[&str] = &["bytes", "merges", "overwrite", "payload", "value", "whole", "tail", "default"];
+const BYTES: &[&str] = &[
+    "bytes",
+    "merges",
+    "overwrite",
+    "payload",
+    "value",
+    "whole",
+    "tail",
+    "default",
+];
 
 fn texts(
     value: &serde_json::Value,
@@ -314,8 +335,10 @@ fn texts(
                 Step::Name(name) => Some(name.as_str()),
                 Step::Number(_) => None,
             });
-            if name.is_some_and(|name| BYTES.contains(&name)) {
-                told(place, unbase64(text));
+            // The shape of a payload is a text, too, and no base64.
+            let bytes = unbase64(text).filter(|_| name.is_some_and(|name| BYTES.contains(&name)));
+            if let Some(bytes) = bytes {
+                told(place, bytes);
             }
         }
         _ => {}
@@ -340,24 +363,25 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn unbase64(text: &str) -> Vec<u8> {
-    let digits: Vec<u32> = text
-        .bytes()
-        .filter(|byte| *byte != b'=')
-        .map(|byte| DIGITS.iter().position(|digit| *digit == byte).unwrap() as u32)
-        .collect();
+fn unbase64(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| DIGITS.iter().position(|digit| *digit == byte);
+    let digits = text.trim_end_matches('=').bytes();
+    let digits: Option<Vec<u32>> = digits.map(|byte| Some(digit(byte)? as u32)).collect();
+    let digits = digits.filter(|_| text.len().is_multiple_of(4))?;
     let mut bytes = Vec::new();
     for chunk in digits.chunks(4) {
-        let bits = (0..4).fold(0, |bits, at| bits << 6 | chunk.get(at).copied().unwrap_or(0));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
+        let bits = (0..4).fold(0, |bits, at| {
+            bits << 6 | chunk.get(at).copied().unwrap_or(0)
+        });
+        bytes.extend_from_slice(&(bits << 8).to_be_bytes()[..chunk.len() - 1]);
     }
-    bytes
+    Some(bytes)
 }
 
 #[test]
 fn base64_goes_both_ways() {
     for len in 0..20u8 {
         let bytes: Vec<u8> = (0..len).map(|byte| byte.wrapping_mul(37)).collect();
-        assert_eq!(unbase64(&base64(&bytes)), bytes);
+        assert_eq!(unbase64(&base64(&bytes)), Some(bytes));
     }
 }

@@ -15,7 +15,7 @@ fn a_full_disk_stops_all_runs_and_costs_nothing_that_was_acknowledged() {
         })
         .collect();
     let reference = undisturbed(&plans);
-    let sizes: Vec<u64> = (1..12).map(|number| 190 * number).collect();
+    let sizes: Vec<u64> = (1..7).map(|number| 310 * number).collect();
     play(&sizes, |kib| {
         let mut family = Family::new(&plans);
         family.workers = 2;
@@ -25,9 +25,9 @@ fn a_full_disk_stops_all_runs_and_costs_nothing_that_was_acknowledged() {
             assert!(!family.live_until(None), "a full disk ends no process");
         }
         family.room = None;
-        let stumbled = Diary::open(family.path()).read().into_iter().filter(|effect| {
-            matches!(effect, Effect::Stumbled(_, why) if why.contains("File too large"))
-        });
+        let stumbled = Diary::open(family.path()).read().into_iter().filter(
+            |effect| matches!(effect, Effect::Stumbled(_, why) if why.contains("File too large")),
+        );
         let stumbled = stumbled.count();
         // With the first sizes, not even a store can be made.
         let fits = (600..1_500).contains(kib);

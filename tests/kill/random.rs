@@ -21,11 +21,11 @@ fn strike(plans: &[Plan], workers: usize, wanted: usize) -> usize {
         family.workers = workers;
         let mut strikes = Vec::new();
         // Short lives, so that one family has many.
-        while family.kills < 40 {
+        while family.kills < 80 {
             let random = RandomState::new().hash_one(0u8);
             let strike = match random % 2 {
-                0 => Strike::Micros(random % 20_000),
-                _ => Strike::Lines((random % (reference.lines as u64 / 8)) as usize),
+                0 => Strike::Micros(random % 12_000),
+                _ => Strike::Lines((random % (reference.lines as u64 / 20)) as usize),
             };
             strikes.push(strike);
             let life = family.life(None);

@@ -129,7 +129,8 @@ impl View<'_> {
                 let place = || "the record".to_owned();
                 let read = || {
                     let frame = self.frame(slot, &place)?;
-                    let frame = frame.ok_or_else(|| corrupt(place(), "its first row is missing"))?;
+                    let frame =
+                        frame.ok_or_else(|| corrupt(place(), "its first row is missing"))?;
                     decode_record(key, seq, &frame).map_err(|error| error.at(place(), THREAD_HINT))
                 };
                 match self.place.guarded(read) {

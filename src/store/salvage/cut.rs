@@ -52,8 +52,15 @@ struct Cut<'c> {
     log: &'c Log,
 }
 
-/// What is kept of a branch: from where to where.
-type Spans = BTreeMap<Branch, (u64, u64)>;
+/// What is kept.
+#[derive(Default)]
+struct Spans {
+    /// Of each branch one stretch, from where to where: a base before a hole would be taken for that
+    /// of a position behind it.
+    of: BTreeMap<Branch, (u64, u64)>,
+    /// The branches that can be stood on.
+    standing: BTreeSet<Branch>,
+}
 
 impl Cut<'_> {
     /// The thread up to a record, if that holds together.
@@ -65,15 +72,14 @@ impl Cut<'_> {
         let tip = tree.tip(last.branch)?;
         let place = *tree.places.get(&tip.at)?;
         let (first, _) = self.log.stretch(end)?;
-        let spans = self.spans(&tree, end);
-        let (floor, _) = *spans.get(&place.branch)?;
+        let spans = self.spans(&tree, end, last.branch);
         // Nothing may be missing in the open superstep, and nothing since the base.
         let since = match place.branch == last.branch {
             true => tip.at.get(),
             false => self.begins(records, last.branch)?,
         };
-        let is_whole = since >= first && tip.at.get() >= floor && place.base > place.schema;
-        if !is_whole || !self.knows_run(&tree, tip.at) || !begin(records, since) {
+        let stands = spans.standing.contains(&last.branch);
+        if since < first || !stands || !begin(records, since) {
             return None;
         }
         let kept = self.kept(&tree, &spans, records);
@@ -117,27 +123,31 @@ impl Cut<'_> {
         archive.check().is_ok().then_some(archive)
     }
 
-    /// What is kept of each branch on which something can stand.
-    fn spans(&self, tree: &Tree, end: u64) -> Spans {
-        let mut spans = Spans::new();
-        for (_, tip) in tree.tips() {
+    /// What is kept of each branch on which something can stand: of the head's first.
+    fn spans(&self, tree: &Tree, end: u64, head: Branch) -> Spans {
+        let mut spans = Spans::default();
+        let mut tips: Vec<_> = tree.tips().collect();
+        tips.sort_by_key(|(branch, tip)| (*branch != head, std::cmp::Reverse(tip.at)));
+        for (branch, tip) in tips {
             let Some(place) = tree.places.get(&tip.at) else {
                 continue;
             };
-            let Some((first, last)) = self.log.stretch(tip.at.get()) else {
+            if place.base <= place.schema || !self.knows_run(tree, tip.at) {
                 continue;
-            };
-            let last = last.min(end);
-            let floor = match first {
-                1 => (place.schema.get() > 0).then_some(1),
-                _ => self.floor(tree, place.branch, first, tip.at),
-            };
-            let is_known = place.base > place.schema && self.knows_run(tree, tip.at);
-            let Some(floor) = floor.filter(|_| is_known) else {
-                continue;
-            };
-            let span = spans.entry(place.branch).or_insert((floor, last));
-            *span = (span.0.min(floor), span.1.max(last));
+            }
+            if !spans.of.contains_key(&place.branch)
+                && let Some((first, last)) = self.log.stretch(tip.at.get())
+                && let Some(floor) = match first {
+                    1 => (place.schema.get() > 0).then_some(1),
+                    _ => self.floor(tree, place.branch, first, tip.at),
+                }
+            {
+                spans.of.insert(place.branch, (floor, last.min(end)));
+            }
+            let span = spans.of.get(&place.branch);
+            if span.is_some_and(|(from, to)| (*from..=*to).contains(&tip.at.get())) {
+                spans.standing.insert(branch);
+            }
         }
         spans
     }
@@ -157,9 +167,8 @@ impl Cut<'_> {
             };
             let place = tree.places.get(&Seq::new(base.at))?;
             let hole = self.log.widest_hole(place.schema.get(), base.at);
-            let is_certain = hole == 0
-                || known == Some(place.schema)
-                || doubtful != Some(base.at) && hole < 3;
+            let is_certain =
+                hole == 0 || known == Some(place.schema) || doubtful != Some(base.at) && hole < 3;
             let fits = stored.branch == branch
                 && place.branch == branch
                 && (first..=at.get()).contains(&base.at)
@@ -195,35 +204,34 @@ impl Cut<'_> {
             .iter()
             .filter(|stored| {
                 let seq = stored.seq.get();
-                let span = spans.get(&stored.branch);
+                let span = spans.of.get(&stored.branch);
                 span.is_some_and(|(from, to)| (*from..=*to).contains(&seq))
                     || matches!(*stored.record, Record::Branch(_) | Record::Schema(_))
             })
             .map(|stored| stored.seq.get())
             .collect();
-        let inputs = spans.values().filter_map(|(from, _)| {
-            let from = tree.places.range(Seq::new(*from)..).next()?;
-            tree.input_of(*from.0)
+        let first = spans.of.values().filter_map(|(from, _)| {
+            let mut places = tree.places.range(Seq::new(*from)..);
+            places.next().map(|(at, _)| *at)
         });
-        open.extend(inputs.map(|(input, _)| input.get()));
-        let tips = tree.tips().filter(|(_, tip)| {
-            let place = tree.places.get(&tip.at);
-            place.is_some_and(|place| spans.contains_key(&place.branch))
-        });
-        let inputs = tips.filter_map(|(_, tip)| tree.input_of(tip.at));
-        open.extend(inputs.map(|(input, _)| input.get()));
+        let tips = spans.standing.iter();
+        let tips: Vec<_> = tips.filter_map(|branch| tree.tip(*branch)).collect();
+        let inputs = first.chain(tips.iter().map(|tip| tip.at));
+        open.extend(
+            inputs
+                .filter_map(|at| tree.input_of(at))
+                .map(|(input, _)| input.get()),
+        );
         // What a branch that only begins has recorded since.
-        for (branch, tip) in tree.tips() {
-            let place = tree.places.get(&tip.at);
-            let beside = place.is_some_and(|place| {
-                place.branch != branch && spans.contains_key(&place.branch)
-            });
-            let stretch = self.begins(records, branch).and_then(|at| self.log.stretch(at));
-            let Some((from, to)) = stretch.filter(|_| beside) else {
+        for branch in &spans.standing {
+            let place = tree.tip(*branch).and_then(|tip| tree.places.get(&tip.at));
+            let beside = place.is_some_and(|place| place.branch != *branch);
+            let begins = self.begins(records, *branch).filter(|_| beside);
+            let Some((from, to)) = begins.and_then(|at| self.log.stretch(at)) else {
                 continue;
             };
             let since = records.iter().filter(|stored| {
-                stored.branch == branch && (from..=to).contains(&stored.seq.get())
+                stored.branch == *branch && (from..=to).contains(&stored.seq.get())
             });
             open.extend(since.map(|stored| stored.seq.get()));
         }

@@ -37,8 +37,7 @@ impl Log {
                     });
                     let mut sealed = sealed;
                     has(&base.at)
-                        && sealed
-                            .all(|one| lengths.get(&one.id) == Some(&(one.bytes as usize)))
+                        && sealed.all(|one| lengths.get(&one.id) == Some(&(one.bytes as usize)))
                 }
                 record => needs(record).iter().all(has),
             };
@@ -50,7 +49,8 @@ impl Log {
         let holes = match &remains.missing {
             Some(missing) => {
                 let read = remains.records.iter().map(|stored| stored.seq);
-                let all: BTreeSet<u64> = read.chain(missing.iter().copied()).map(Seq::get).collect();
+                let all: BTreeSet<u64> =
+                    read.chain(missing.iter().copied()).map(Seq::get).collect();
                 stretches_of(all.into_iter().filter(|seq| !usable.contains_key(seq)))
             }
             // What a prune has dropped cannot be told from what is lost.
@@ -97,7 +97,10 @@ impl Log {
     pub(super) fn widest_hole(&self, from: u64, to: u64) -> u64 {
         let holes = self.holes.iter();
         let between = holes.filter(|(first, last)| *first > from && *last < to);
-        between.map(|(first, last)| last - first + 1).max().unwrap_or(0)
+        between
+            .map(|(first, last)| last - first + 1)
+            .max()
+            .unwrap_or(0)
     }
 
     /// The segments that records refer to, in the order in which they do; none if one is missing.

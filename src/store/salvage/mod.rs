@@ -137,12 +137,18 @@ impl Salvage {
         };
         let branches = old.tips().map(|(branch, _)| branch);
         self.branches = branches.filter(|branch| !stands(*branch)).collect();
-        let runs = remains.records.iter().filter_map(|stored| match &*stored.record {
-            Record::Input(input) => RunId::new(&input.run).ok(),
-            _ => None,
-        });
-        let runs: BTreeSet<RunId> = runs.chain(remains.runs.iter().map(|(run, _)| run.clone())).collect();
-        let keeps = |run: &RunId| kept.is_some_and(|kept| kept.runs.iter().any(|(id, _)| id == run));
+        let runs = remains
+            .records
+            .iter()
+            .filter_map(|stored| match &*stored.record {
+                Record::Input(input) => RunId::new(&input.run).ok(),
+                _ => None,
+            });
+        let runs: BTreeSet<RunId> = runs
+            .chain(remains.runs.iter().map(|(run, _)| run.clone()))
+            .collect();
+        let keeps =
+            |run: &RunId| kept.is_some_and(|kept| kept.runs.iter().any(|(id, _)| id == run));
         self.runs = runs.into_iter().filter(|run| !keeps(run)).collect();
         let segments = segments_of(&remains.records).into_iter();
         let keeps = |id: &[u8; 16]| {
@@ -181,8 +187,8 @@ pub async fn salvage(
 /// The thread as it is, if nothing of it is damaged.
 fn whole(remains: &Remains, thread: &ThreadId) -> Option<ThreadArchive> {
     let last = remains.records.last()?;
-    let is_sound = remains.faults.is_empty()
-        && remains.missing.as_ref().is_some_and(BTreeSet::is_empty);
+    let is_sound =
+        remains.faults.is_empty() && remains.missing.as_ref().is_some_and(BTreeSet::is_empty);
     let archive = ThreadArchive {
         thread: thread.clone(),
         head: remains.head.clone().filter(|_| is_sound)?,
