@@ -152,6 +152,10 @@ impl From<StoreError> for Failure {
                 "choose another name, or delete that thread first",
             ),
             StoreError::Newer { .. } => (Exit::Corrupt, "use the program that wrote it"),
+            StoreError::Encrypted { .. } => (
+                Exit::Failed,
+                "put its key into MILEPOST_KEYS, as NUMBER:HEX; nothing was changed",
+            ),
             StoreError::Unsound { .. } => (
                 Exit::Failed,
                 "export once more, and import that with --skip-existing",

@@ -14,8 +14,8 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, RunRow, SledStore, Status, StoreError, Stored,
-    Take, ThreadArchive, Wish, Wished, Write,
+    Asked, CheckpointStore, Claim, Extent, Head, RunRow, SledOptions, SledStore, Status,
+    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 #[cfg(unix)]
 use crate::store::{Peer, Window};
@@ -27,6 +27,9 @@ const PASSING: Duration = Duration::from_secs(2);
 /// How often a store is found again for one read.
 const TRIES: u32 = 5;
 
+/// The variable with the keys of a store, the current one first.
+const KEYS: &str = "MILEPOST_KEYS";
+
 /// How many characters of a command line are shown.
 const WIDTH: usize = 100;
 
@@ -34,7 +37,7 @@ const WIDTH: usize = 100;
 pub(super) fn open(place: &Path) -> Result<SledStore, StoreError> {
     let deadline = Instant::now() + PASSING;
     loop {
-        match SledStore::open(place) {
+        match open_once(place) {
             Err(StoreError::Locked { .. })
                 if held(place).is_some_and(|time| time < PASSING) && Instant::now() < deadline =>
             {
@@ -43,6 +46,38 @@ pub(super) fn open(place: &Path) -> Result<SledStore, StoreError> {
             told => return told,
         }
     }
+}
+
+/// Opens a store with the keys that the environment has for it.
+fn open_once(place: &Path) -> Result<SledStore, StoreError> {
+    SledStore::open_with(place, options()?)
+}
+
+/// The settings of stores: the keys that the environment has for them.
+pub(super) fn options() -> Result<SledOptions, StoreError> {
+    #[cfg_attr(not(feature = "encryption"), expect(unused_mut))]
+    let mut options = SledOptions::default();
+    if let Some(text) = std::env::var_os(KEYS) {
+        let refused = |why: String| StoreError::Io {
+            action: format!("reading the keys in {KEYS}"),
+            source: Arc::new(std::io::Error::new(std::io::ErrorKind::InvalidInput, why)),
+        };
+        #[cfg(feature = "encryption")]
+        {
+            let text = text.into_string();
+            let text = text.map_err(|_| refused("they are no text".to_owned()))?;
+            let keys = crate::store::Keyring::parse(&text);
+            options.keys = Some(keys.map_err(|error| refused(error.to_string()))?);
+        }
+        #[cfg(not(feature = "encryption"))]
+        {
+            let _ = text;
+            return Err(refused(
+                "this program was built without the feature `encryption`".to_owned(),
+            ));
+        }
+    }
+    Ok(options)
 }
 
 /// This process's window, closed when it is dropped.
@@ -125,7 +160,7 @@ impl Way {
     fn find(place: &Path) -> Result<Self, StoreError> {
         let deadline = Instant::now() + PASSING;
         loop {
-            let locked = match SledStore::open(place) {
+            let locked = match open_once(place) {
                 Ok(store) => {
                     let store: Arc<dyn CheckpointStore> = Arc::new(store);
                     return Ok(Self {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::args::DoctorArgs;
 use super::exit::{Exit, Failure, room};
 use super::fit::fit;
+use super::in_use;
 use super::out::one_line;
 use super::shell::{Shell, quoted};
 use crate::store::{
@@ -36,7 +37,8 @@ pub(super) async fn repair(
     }
     shell.check_old()?;
     let bench = Bench::set_up(shell, to)?;
-    let wreck = match Wreck::open(&shell.place(), &bench.path("copy")) {
+    let options = in_use::options()?;
+    let wreck = match Wreck::open(&shell.place(), &bench.path("copy"), &options) {
         Ok(wreck) => wreck,
         Err(error @ (StoreError::Io { .. } | StoreError::Locked { .. })) => {
             return Err(error.into());
@@ -56,7 +58,8 @@ pub(super) async fn repair(
         is_unsound: false,
     };
     repair.opened(&wreck);
-    let new: Arc<dyn CheckpointStore> = Arc::new(SledStore::open(bench.path("store"))?);
+    let new: Arc<dyn CheckpointStore> =
+        Arc::new(SledStore::open_with(bench.path("store"), options)?);
     let owners = match &args.thread {
         Some(thread) => vec![Ok(Owner::Thread(thread.clone()))],
         None => wreck.store.owners().await?,

@@ -204,6 +204,7 @@ fn unreadable(thread: &ThreadId, place: Spot, error: &StoreError) -> Finding {
             place: at, found, ..
         } => (format!("{at} is damaged: {found}"), RESTORE),
         StoreError::Newer { .. } => (error.to_string(), "use the program that wrote it"),
+        StoreError::Encrypted { .. } => (error.to_string(), "check again with its key"),
         error => (error.to_string(), "try again once that is put right"),
     };
     Finding {

@@ -411,6 +411,16 @@ pub enum StoreError {
         /// The newest known version.
         known: u32,
     },
+    /// A value is encrypted, and its key is not at hand.
+    #[error("{place} is encrypted with key {key}: {why}. Open the store with that key")]
+    Encrypted {
+        /// Which store, thread and record.
+        place: String,
+        /// The key's number.
+        key: u32,
+        /// Why it does not open.
+        why: &'static str,
+    },
     /// The thread exists already.
     #[error("thread {thread} exists already")]
     Exists {

@@ -230,6 +230,56 @@ pub fn decode_segment<'a>(
     Ok(body)
 }
 
+/// Puts a body into a frame under a codec: `frame` has room for the header before it.
+#[cfg(feature = "encryption")]
+pub(crate) fn wrap(
+    thread: ThreadKey,
+    header: FrameHeader,
+    codec: u8,
+    frame: Vec<u8>,
+) -> Result<Vec<u8>, FrameError> {
+    let body = frame.len().saturating_sub(HEADER_BYTES);
+    if body > MAX_BODY_BYTES {
+        return Err(FrameError::TooLarge(body as u64));
+    }
+    Ok(seal(thread, header, codec, frame))
+}
+
+/// Takes a frame apart whatever the codec of its body is.
+pub(crate) fn unwrap(
+    thread: ThreadKey,
+    frame: &[u8],
+) -> Result<(FrameHeader, u8, &[u8]), FrameError> {
+    let expected = frame_len(frame)?;
+    if frame.len() != expected {
+        return Err(corrupt(format!(
+            "a frame of {expected} bytes has {}",
+            frame.len()
+        )));
+    }
+    // Before anything else is believed, the version included: what a newer program wrote is
+    // sealed in the same way, what is damaged is not.
+    if checksum(thread, frame) != frame[SUM] {
+        return Err(corrupt(
+            "the checksum does not match: the bytes were altered, or belong to another thread",
+        ));
+    }
+    let version = u16::from_le_bytes(array(frame, 6));
+    if version > FORMAT_VERSION {
+        return Err(FrameError::Newer(version));
+    }
+    let kind = FrameKind::parse(frame[4])
+        .filter(|_| version == FORMAT_VERSION)
+        .ok_or_else(|| corrupt(format!("no kind {} in version {version}", frame[4])))?;
+    let header = FrameHeader {
+        kind,
+        seq: Seq::new(u64::from_le_bytes(array(frame, 8))),
+        epoch: Epoch::new(u64::from_le_bytes(array(frame, 16))),
+        branch: Branch::new(u32::from_le_bytes(array(frame, 24))),
+    };
+    Ok((header, frame[5], &frame[HEADER_BYTES..]))
+}
+
 /// Seals a frame of one thread anew for another, its body untouched.
 ///
 /// # Errors
@@ -283,45 +333,16 @@ fn seal(thread: ThreadKey, header: FrameHeader, codec: u8, mut frame: Vec<u8>) -
 
 /// Verifies a frame and splits it.
 fn open(thread: ThreadKey, frame: &[u8]) -> Result<(FrameHeader, &[u8]), FrameError> {
-    let expected = frame_len(frame)?;
-    if frame.len() != expected {
-        return Err(corrupt(format!(
-            "a frame of {expected} bytes has {}",
-            frame.len()
-        )));
-    }
-    // Before anything else is believed, the version included: what a newer program wrote is
-    // sealed in the same way, what is damaged is not.
-    if checksum(thread, frame) != frame[SUM] {
-        return Err(corrupt(
-            "the checksum does not match: the bytes were altered, or belong to another thread",
-        ));
-    }
-    let version = u16::from_le_bytes(array(frame, 6));
-    if version > FORMAT_VERSION {
-        return Err(FrameError::Newer(version));
-    }
-    let kind = FrameKind::parse(frame[4])
-        .filter(|_| version == FORMAT_VERSION)
-        .ok_or_else(|| corrupt(format!("no kind {} in version {version}", frame[4])))?;
-    let codec = if kind == FrameKind::Segment {
+    let (header, found, body) = unwrap(thread, frame)?;
+    let codec = if header.kind == FrameKind::Segment {
         CODEC_RAW
     } else {
         CODEC_BINCODE
     };
-    if frame[5] != codec {
-        return Err(corrupt(format!(
-            "expected codec {codec}, found {}",
-            frame[5]
-        )));
+    if found != codec {
+        return Err(corrupt(format!("expected codec {codec}, found {found}")));
     }
-    let header = FrameHeader {
-        kind,
-        seq: Seq::new(u64::from_le_bytes(array(frame, 8))),
-        epoch: Epoch::new(u64::from_le_bytes(array(frame, 16))),
-        branch: Branch::new(u32::from_le_bytes(array(frame, 24))),
-    };
-    Ok((header, &frame[HEADER_BYTES..]))
+    Ok((header, body))
 }
 
 fn expect_kind(header: FrameHeader, kind: FrameKind) -> Result<(), FrameError> {

@@ -35,6 +35,9 @@ mod wreck;
 
 #[cfg(feature = "sled")]
 pub use self::disk::{DiskStore, Sled, SledOptions, SledStore};
+#[cfg(feature = "sled")]
+#[cfg(feature = "encryption")]
+pub use self::disk::{KeyError, Keyring};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};

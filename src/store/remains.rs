@@ -71,6 +71,13 @@ impl Remains {
         }
     }
 
+    /// Takes note of damage; passes on what is none.
+    pub(super) fn note(&mut self, place: Spot, error: &StoreError) -> Result<(), StoreError> {
+        damage(error)?;
+        self.fault(place, error);
+        Ok(())
+    }
+
     /// Takes note of something that cannot be read.
     pub(super) fn fault(&mut self, place: Spot, error: &StoreError) {
         let what = match error {
@@ -108,8 +115,7 @@ pub(super) async fn read<C: CheckpointStore + ?Sized>(
             remains.missing = Some(extent.seqs().filter(|seq| !read.contains(seq)).collect());
         }
         Err(error) => {
-            damage(&error)?;
-            remains.fault(Spot::Thread, &error);
+            remains.note(Spot::Thread, &error)?;
             // Where a run row or a segment is damaged, the rest may still be sound.
             match store.head(thread).await {
                 Ok(head) => remains.head = head,
@@ -127,16 +133,15 @@ pub(super) async fn read<C: CheckpointStore + ?Sized>(
                 .segments
                 .extend(found.into_iter().map(|one| (id, one))),
             Err(error) => {
-                damage(&error)?;
-                remains.fault(Spot::Segment(id), &error);
+                remains.note(Spot::Segment(id), &error)?;
             }
         }
     }
     Ok(remains)
 }
 
-/// Passes on whatever another try could put right.
-fn damage(error: &StoreError) -> Result<(), StoreError> {
+/// Passes on whatever is no damage: another try, or a key, could put it right.
+pub(super) fn damage(error: &StoreError) -> Result<(), StoreError> {
     match error {
         StoreError::Corrupt { .. } | StoreError::Newer { .. } => Ok(()),
         error => Err(error.clone()),
@@ -215,8 +220,7 @@ async fn runs<C: CheckpointStore + ?Sized>(
         match store.run(thread, &run).await {
             Ok(row) => remains.runs.extend(row.map(|row| (run, row))),
             Err(error) => {
-                damage(&error)?;
-                remains.fault(Spot::Run(run), &error);
+                remains.note(Spot::Run(run), &error)?;
             }
         }
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::contract::StoreError;
-use super::disk::SledStore;
+use super::disk::{SledOptions, SledStore};
 
 /// What is left out of the copy, try by try, and what that means for what is read.
 const TRIES: &[&[&str]] = &[
@@ -45,7 +45,7 @@ impl Wreck {
     /// # Errors
     /// [`StoreError::Locked`] while a process has the store open; [`StoreError::Io`] if it cannot be
     /// copied; and if no copy opens, why the store itself does not.
-    pub fn open(old: &Path, copy: &Path) -> Result<Self, StoreError> {
+    pub fn open(old: &Path, copy: &Path, options: &SledOptions) -> Result<Self, StoreError> {
         let lock = hold(old)?;
         let mut refused = None;
         for left_out in TRIES {
@@ -63,7 +63,7 @@ impl Wreck {
                 _ => {}
             }
             copy_folder(old, copy, left_out).map_err(failed)?;
-            match SledStore::open(copy) {
+            match SledStore::open_with(copy, options.clone()) {
                 Ok(store) => {
                     drop(lock);
                     return Ok(Self {

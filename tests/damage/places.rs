@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use milepost::store::{
-    CheckpointStore, MemoryStore, Severity, SledStore, StoreError, Wreck, check, salvage,
+    CheckpointStore, MemoryStore, Severity, SledOptions, SledStore, StoreError, Wreck, check,
+    salvage,
 };
 use milepost::{Command, RunError, Runner, Seq, ThreadId, history};
 use tempfile::TempDir;
@@ -124,7 +125,7 @@ impl Sound {
     async fn save(&self, path: &Path, what: &str) {
         let before = sizes(path);
         let copy = self.folder.path().join("copy");
-        match Wreck::open(path, &copy) {
+        match Wreck::open(path, &copy, &SledOptions::default()) {
             Ok(wreck) => {
                 for owner in wreck.store.owners().await.unwrap().into_iter().flatten() {
                     let new = Arc::new(MemoryStore::new());

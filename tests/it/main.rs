@@ -130,6 +130,8 @@ mod store_archive;
 mod store_conformance;
 #[cfg(feature = "sled")]
 mod store_damage;
+#[cfg(all(feature = "sled", feature = "encryption", feature = "cli"))]
+mod store_encrypted;
 mod store_format;
 #[cfg(feature = "sled")]
 mod store_kill;

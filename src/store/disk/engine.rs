@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::super::contract::StoreError;
 use super::read::STORE_HINT;
+use super::vault::Vault;
 
 /// Where a store lies and what keeps it: all that a message has to say of it.
 #[derive(Debug, Clone)]
@@ -127,6 +128,7 @@ pub(super) struct Opened {
     pub(super) place: Place,
     pub(super) tree: Arc<dyn Tree>,
     pub(super) disk: Box<dyn Disk>,
+    pub(super) vault: Vault,
     /// The number of the last batch in the tree.
     pub(super) batch: u64,
     /// Lets go of the folder, after everything above was dropped.

@@ -67,6 +67,19 @@ impl Slot {
         Self::new(thread, WISH, &[])
     }
 
+    /// The thread.
+    pub(super) fn thread(&self) -> ThreadKey {
+        let mut thread = [0; 16];
+        thread.copy_from_slice(&self.0[..16]);
+        ThreadKey::from_bytes(thread)
+    }
+
+    /// Whether what stands here holds more than what tells threads and runs apart.
+    #[cfg(feature = "encryption")]
+    pub(super) fn holds_values(&self) -> bool {
+        matches!(self.0[PREFIX - 1], RECORD | SEGMENT | WISH)
+    }
+
     /// What the keys of all segments of a thread begin with.
     pub(super) fn segments(thread: ThreadKey) -> Vec<u8> {
         Self::new(thread, SEGMENT, &[]).0

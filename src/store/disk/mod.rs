@@ -7,6 +7,8 @@
 mod claims;
 mod engine;
 mod folder;
+#[cfg(feature = "encryption")]
+mod keyring;
 mod keys;
 mod marker;
 mod read;
@@ -18,6 +20,7 @@ mod sled;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
 mod upkeep;
+mod vault;
 mod writer;
 
 use std::fmt;
@@ -31,11 +34,14 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::engine::Opened;
+#[cfg(feature = "encryption")]
+pub use self::keyring::{KeyError, Keyring};
 use self::keys::Slot;
 use self::read::View;
 #[cfg(feature = "sled")]
 pub use self::sled::{Sled, SledOptions, SledStore};
 use self::upkeep::Upkeep;
+use self::vault::Vault;
 use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
@@ -103,11 +109,12 @@ impl Inner {
             place,
             tree,
             mut disk,
+            vault,
             batch,
             close,
         } = opened;
         let path = place.path.clone();
-        let shared = Arc::new(Shared::new(tree, place, batch));
+        let shared = Arc::new(Shared::new(tree, place, vault, batch));
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);
@@ -223,7 +230,7 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
-        let append = encode(write)?;
+        let append = encode(write, &self.inner.open()?.shared.vault)?;
         self.inner.hand(|reply| Job::Append(append, reply)).await
     }
 
@@ -284,7 +291,7 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
         archive.check()?;
-        let rows = restore::encode(&archive)?;
+        let rows = restore::encode(&archive, &self.inner.open()?.shared.vault)?;
         let what = Upkeep::Restore {
             thread: archive.thread,
             rows,
@@ -324,7 +331,7 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 }
 
 /// Turns a write into rows, on the caller's time: the writer's is everybody's.
-fn encode(write: Write) -> Result<Append, StoreError> {
+fn encode(write: Write, vault: &Vault) -> Result<Append, StoreError> {
     let asks = Asks::of(&write);
     let heeds = Heeds::of(&write);
     let refused = |_: FrameError| StoreError::Refused {
@@ -338,7 +345,7 @@ fn encode(write: Write) -> Result<Append, StoreError> {
     let mut seq = write.first;
     for record in &write.records {
         let frame = encode_record(key, seq, write.branch, write.epoch, record).map_err(refused)?;
-        rows.extend(Slot::record(key, seq).cut(&frame));
+        rows.extend(vault.cut(&Slot::record(key, seq), frame).map_err(refused)?);
         seq = seq.next();
     }
     let head = HeadRow {
@@ -347,7 +354,7 @@ fn encode(write: Write) -> Result<Append, StoreError> {
         head: write.head,
     };
     let frame = encode_row(key, FrameHeader::row(FrameKind::Head), &head).map_err(refused)?;
-    rows.extend(Slot::head(key).cut(&frame));
+    rows.extend(vault.cut(&Slot::head(key), frame).map_err(refused)?);
     if let Some((run, row)) = write.run {
         let slot = Slot::run(key, &run);
         let frame = encode_row(
@@ -356,17 +363,18 @@ fn encode(write: Write) -> Result<Append, StoreError> {
             &NamedRun { run, row },
         )
         .map_err(refused)?;
-        rows.extend(slot.cut(&frame));
+        rows.extend(vault.cut(&slot, frame).map_err(refused)?);
     }
     let name = NameRow {
         thread: write.thread,
     };
     let frame = encode_row(key, FrameHeader::row(FrameKind::Name), &name).map_err(refused)?;
-    let name = Slot::name(key).cut(&frame);
+    let name = vault.cut(&Slot::name(key), frame).map_err(refused)?;
     let mut segments = Vec::new();
     for (id, bytes) in &write.segments {
         let slot = Slot::segment(key, id);
-        let rows = slot.cut(&encode_segment(key, bytes).map_err(refused)?);
+        let frame = encode_segment(key, bytes).map_err(refused)?;
+        let rows = vault.cut(&slot, frame).map_err(refused)?;
         segments.push((slot, rows));
     }
     Ok(Append {

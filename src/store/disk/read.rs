@@ -8,15 +8,14 @@ use serde::de::DeserializeOwned;
 
 use super::super::archive::{Extent, SegmentSize};
 use super::super::contract::{Head, RunRow, StoreError, Stored};
-use super::super::frame::{
-    HEADER_BYTES, ThreadKey, decode_record, decode_row, decode_segment, frame_len,
-};
+use super::super::frame::{ThreadKey, decode_record, decode_row, decode_segment, frame_len};
 use super::super::kind::FrameKind;
 use super::super::memory::hex;
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
 use super::super::wish::Wish;
 use super::engine::{Place, Tree};
 use super::keys::{Class, ROW_BYTES, Slot, end_of, thread_of};
+use super::vault::{Vault, body_len};
 use crate::ids::{RunId, Seq, ThreadId};
 
 pub(super) const THREAD_HINT: &str = "Other threads are not affected. Copy the store's folder, \
@@ -30,6 +29,7 @@ pub(super) const STORE_HINT: &str = "Nothing was moved or removed. Copy the stor
 pub(super) struct View<'a> {
     pub(super) tree: &'a dyn Tree,
     pub(super) place: &'a Place,
+    pub(super) vault: &'a Vault,
 }
 
 impl View<'_> {
@@ -186,7 +186,7 @@ impl View<'_> {
             let len = frame_len(&first).map_err(|error| error.at(place(), THREAD_HINT))?;
             segments.push(SegmentSize {
                 id,
-                bytes: (len - HEADER_BYTES) as u64,
+                bytes: body_len(&first, len) as u64,
             });
         }
         Ok(Some(Extent {
@@ -304,7 +304,7 @@ impl View<'_> {
                 corrupt(place(), format!("row {number} of the frame is missing"))
             })?);
         }
-        Ok(Some(frame))
+        self.vault.open(slot.thread(), frame, place).map(Some)
     }
 
     pub(super) fn contains(self, slot: &Slot) -> Result<bool, StoreError> {

@@ -55,7 +55,7 @@ impl View<'_> {
             Owner::Nameless(key) => *key,
         };
         let mut remains = Remains::of(owner.clone());
-        let slots = self.rows_of(key, &mut remains);
+        let slots = self.rows_of(key, &mut remains)?;
         if slots.is_empty() && remains.faults.is_empty() {
             return Ok(remains);
         }
@@ -63,7 +63,7 @@ impl View<'_> {
         match self.whole::<NameRow>(key, &Slot::name(key), FrameKind::Name, &place) {
             Ok(Some(_)) => {}
             Ok(None) => remains.fault(Spot::Thread, &corrupt(place(), "it is missing")),
-            Err(error) => remains.fault(Spot::Thread, &error),
+            Err(error) => remains.note(Spot::Thread, &error)?,
         }
         let place = || "the head".to_owned();
         let head = match self.whole::<HeadRow>(key, &Slot::head(key), FrameKind::Head, &place) {
@@ -73,7 +73,7 @@ impl View<'_> {
                 None
             }
             Err(error) => {
-                remains.fault(Spot::Head, &error);
+                remains.note(Spot::Head, &error)?;
                 None
             }
         };
@@ -81,11 +81,11 @@ impl View<'_> {
         let start = match self.whole::<StartRow>(key, &Slot::start(key), FrameKind::Start, &place) {
             Ok(start) => Some(start.unwrap_or_else(StartRow::whole)),
             Err(error) => {
-                remains.fault(Spot::Thread, &error);
+                remains.note(Spot::Thread, &error)?;
                 None
             }
         };
-        self.pieces(key, &slots, &mut remains);
+        self.pieces(key, &slots, &mut remains)?;
         if let (Some(head), Some(start)) = (&head, &start) {
             self.compare(head, start, &mut remains);
         }
@@ -94,19 +94,23 @@ impl View<'_> {
             let place = || "the segment".to_owned();
             match self.place.guarded(|| self.segment_of(key, &id, &place)) {
                 Ok(bytes) => remains.segments.push((id, bytes)),
-                Err(error) => remains.fault(Spot::Segment(id), &error),
+                Err(error) => remains.note(Spot::Segment(id), &error)?,
             }
         }
         Ok(remains)
     }
 
     /// The slots of which any row is there, in order.
-    fn rows_of(self, key: ThreadKey, remains: &mut Remains) -> BTreeMap<Slot, Class> {
+    fn rows_of(
+        self,
+        key: ThreadKey,
+        remains: &mut Remains,
+    ) -> Result<BTreeMap<Slot, Class>, StoreError> {
         let mut slots = BTreeMap::new();
         let mut keys = self.tree.beginning(key.as_bytes());
         loop {
             match self.place.guarded(|| keys.next().transpose()) {
-                Ok(None) => return slots,
+                Ok(None) => return Ok(slots),
                 Ok(Some(raw)) => match Slot::parse(&raw) {
                     Some((slot, class, _)) => drop(slots.insert(slot, class)),
                     None => {
@@ -115,15 +119,20 @@ impl View<'_> {
                     }
                 },
                 Err(error) => {
-                    remains.fault(Spot::Thread, &error);
-                    return slots;
+                    remains.note(Spot::Thread, &error)?;
+                    return Ok(slots);
                 }
             }
         }
     }
 
     /// Reads records and runs, one by one.
-    fn pieces(self, key: ThreadKey, slots: &BTreeMap<Slot, Class>, remains: &mut Remains) {
+    fn pieces(
+        self,
+        key: ThreadKey,
+        slots: &BTreeMap<Slot, Class>,
+        remains: &mut Remains,
+    ) -> Result<(), StoreError> {
         for (slot, class) in slots {
             if let Class::Record(seq) = *class {
                 let place = || "the record".to_owned();
@@ -135,7 +144,7 @@ impl View<'_> {
                 };
                 match self.place.guarded(read) {
                     Ok(stored) => remains.records.push(stored),
-                    Err(error) => remains.fault(Spot::Record(seq), &error),
+                    Err(error) => remains.note(Spot::Record(seq), &error)?,
                 }
             } else if slot.is_run() {
                 let place = || "a run".to_owned();
@@ -147,11 +156,12 @@ impl View<'_> {
                         let error = corrupt(place(), "it stands where another run belongs");
                         remains.fault(Spot::Thread, &error);
                     }
-                    Err(error) => remains.fault(Spot::Thread, &error),
+                    Err(error) => remains.note(Spot::Thread, &error)?,
                 }
             }
         }
         Extent::sort(&mut remains.runs);
+        Ok(())
     }
 
     /// Compares the records with what the rows beside them say that there is.

@@ -93,7 +93,7 @@ fn copy(view: View<'_>, from: &ThreadId, to: &ThreadId) -> Result<Option<Batch>,
         let frame = view
             .frame(&slot, &place)?
             .ok_or_else(|| corrupt(place(), "a row has gone"))?;
-        let frame = match class {
+        let rows = match class {
             Class::Name => encode_row(
                 new,
                 FrameHeader::row(FrameKind::Name),
@@ -101,8 +101,9 @@ fn copy(view: View<'_>, from: &ThreadId, to: &ThreadId) -> Result<Option<Batch>,
             ),
             _ => reframe(old, new, &frame),
         }
+        .and_then(|frame| view.vault.cut(&slot.moved(new), frame))
         .map_err(|error| error.at(place(), THREAD_HINT))?;
-        for (key, row) in slot.moved(new).cut(&frame) {
+        for (key, row) in rows {
             batch.insert(key, row);
         }
     }
@@ -138,9 +139,10 @@ fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError>
         older: kept.older.into_iter().collect(),
     };
     let place = || format!("the start of thread {thread}");
-    let frame = encode_row(key, FrameHeader::row(FrameKind::Start), &start)
+    let rows = encode_row(key, FrameHeader::row(FrameKind::Start), &start)
+        .and_then(|frame| view.vault.cut(&Slot::start(key), frame))
         .map_err(|error| error.at(place(), THREAD_HINT))?;
-    for (key, row) in Slot::start(key).cut(&frame) {
+    for (key, row) in rows {
         batch.insert(key, row);
     }
     Ok(Some(batch))

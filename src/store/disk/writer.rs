@@ -23,6 +23,7 @@ use super::keys::Slot;
 use super::marker;
 use super::read::{THREAD_HINT, View};
 use super::upkeep::{self, Upkeep};
+use super::vault::Vault;
 use crate::ids::{RunId, Seq, ThreadId};
 
 /// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
@@ -37,6 +38,7 @@ pub(super) type Row = (Vec<u8>, Vec<u8>);
 pub(super) struct Shared {
     pub(super) tree: Arc<dyn Tree>,
     pub(super) place: Place,
+    pub(super) vault: Vault,
     pub(super) claims: Claims,
     /// Held for reading by those who look at more than one row, for writing while a batch is
     /// applied: a reader sees all of a batch or nothing.
@@ -48,10 +50,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(tree: Arc<dyn Tree>, place: Place, batch: u64) -> Self {
+    pub(super) fn new(tree: Arc<dyn Tree>, place: Place, vault: Vault, batch: u64) -> Self {
         Self {
             tree,
             place,
+            vault,
             claims: Claims::default(),
             gate: RwLock::new(()),
             batch: AtomicU64::new(batch),
@@ -63,6 +66,7 @@ impl Shared {
         View {
             tree: &*self.tree,
             place: &self.place,
+            vault: &self.vault,
         }
     }
 
@@ -316,10 +320,12 @@ fn keep(
     let (told, is_new) = standing.hears(&wish, end_of);
     if is_new {
         let place = || format!("the wish of thread {thread}");
-        let frame = encode_row(key, FrameHeader::row(FrameKind::Wish), &wish)
+        let slot = Slot::wish(key);
+        let rows = encode_row(key, FrameHeader::row(FrameKind::Wish), &wish)
+            .and_then(|frame| shared.vault.cut(&slot, frame))
             .map_err(|error| error.at(place(), THREAD_HINT))?;
         let mut batch = Batch::default();
-        for (key, row) in Slot::wish(key).cut(&frame) {
+        for (key, row) in rows {
             batch.insert(key, row);
         }
         shared

@@ -13,9 +13,12 @@ use sled::Db;
 use self::refusal::{plain, refusal};
 use super::super::contract::StoreError;
 use super::DiskStore;
+#[cfg(feature = "encryption")]
+use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
 use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
+use super::vault::Vault;
 
 /// How long to wait until sled's background work lets go of its file.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -37,18 +40,23 @@ pub enum Sled {}
 pub type SledStore = DiskStore<Sled>;
 
 /// Settings of a [`SledStore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SledOptions {
     /// How many bytes of pages sled keeps in memory. Not a limit of the memory it uses.
     /// Default: 64 MiB.
     pub cache_bytes: u64,
+    /// What values are encrypted with; what is there already stays as it is. Default: nothing.
+    #[cfg(feature = "encryption")]
+    pub keys: Option<Keyring>,
 }
 
 impl Default for SledOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 64 << 20,
+            #[cfg(feature = "encryption")]
+            keys: None,
         }
     }
 }
@@ -132,6 +140,10 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
     Ok(Opened {
         tree: Arc::new(tree),
         disk: Box::new(disk),
+        vault: Vault {
+            #[cfg(feature = "encryption")]
+            keys: options.keys.clone(),
+        },
         batch,
         close: Box::new({
             let place = place.clone();
