@@ -334,3 +334,28 @@ fn a_repair_that_is_killed_is_simply_begun_again() {
     desk.run(&words).exits(8);
     desk.run(&["--store", "new", "doctor"]).exits(0);
 }
+
+/// Values that are encrypted need their key; nothing is taken for damage because it is not at hand.
+#[test]
+#[cfg(feature = "encryption")]
+fn an_encrypted_store_is_repaired_with_its_key_alone() {
+    let desk = Desk::new();
+    let key = format!("1:{}", "a7".repeat(32));
+    let run = |words: &[&str], keys: Option<&str>| -> crate::cli_bin::Ran {
+        let mut command = desk.command(words);
+        command.env_remove("MILEPOST_KEYS");
+        command.envs(keys.map(|keys| ("MILEPOST_KEYS", keys)));
+        command.output().unwrap().into()
+    };
+    let start = ["run", "count", "--to", "9", "--thread", "a"];
+    run(&start, Some(&key)).exits(0);
+    let words = ["doctor", "--repair", "--to", "new"];
+    let refused = run(&words, None).exits(1).err;
+    assert!(refused.contains("MILEPOST_KEYS"), "{refused}");
+    assert!(!desk.path("new").exists());
+    run(&words, Some(&key)).exits(0);
+    let export = |store| run(&["--store", store, "export", "a"], Some(&key)).exits(0).out;
+    assert_eq!(export("mileposts"), export("new"));
+    let closed = run(&["--store", "new", "show", "a"], None);
+    assert_eq!(closed.code, Some(1), "{}{}", closed.out, closed.err);
+}
