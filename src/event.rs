@@ -133,7 +133,8 @@ pub enum EventKind {
         /// The value, as MessagePack with names.
         value: Vec<u8>,
     },
-    /// A task ended; with a store, its record is durable.
+    /// A task ended; with a store, its record is durable, or where the run does not wait for that
+    /// ([`Durability`](crate::Durability)), accepted.
     TaskFinished {
         /// The task.
         task: TaskPath,
@@ -198,7 +199,8 @@ pub enum EventKind {
         /// The error exit that took it on; none where the failure ended the call.
         exit: Option<String>,
     },
-    /// A superstep closed; with a store, its commit is durable.
+    /// A superstep closed; with a store, its commit is durable, or where the run does not wait for
+    /// that, accepted.
     Committed {
         /// The superstep.
         step: Step,
@@ -208,6 +210,13 @@ pub enum EventKind {
         edges: Vec<TakenEdge>,
         /// What runs next.
         next: Vec<NodeName>,
+    },
+    /// Every record up to this one is durable. Only where a run does not wait for that
+    /// ([`Durability`](crate::Durability)), for else it is so when anything with a seq is told. Live
+    /// only.
+    Durable {
+        /// The last such record.
+        up_to: Seq,
     },
     /// The call ends.
     Ended {

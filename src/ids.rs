@@ -72,6 +72,13 @@ macro_rules! text_id {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The text itself, without a copy of it.
+            #[inline]
+            #[allow(dead_code, reason = "not every kind of id is part of a record")]
+            pub(crate) fn shared(&self) -> Arc<str> {
+                Arc::clone(&self.0)
+            }
         }
 
         impl FromStr for $name {

@@ -85,7 +85,8 @@
 //! # What is promised
 //!
 //! - When a task's end has been reported ([`EventKind::TaskFinished`]), no crash makes it run
-//!   again or takes its update away. A node that is killed in its middle runs again: that is *at
+//!   again or takes its update away; where a run does not wait for its disk ([`Durability`]), that is
+//!   so once [`EventKind::Durable`] says it. A node that is killed in its middle runs again: that is *at
 //!   least once*, and [`Context::idempotency_key`] is the tool against doing an outside effect twice.
 //!   One that is [`Effect::Irreversible`] does not: the thread pauses and asks whether it ran.
 //! - The same graph, input and state give the same next state, whatever the timing, the number of
@@ -100,6 +101,7 @@
 //! | feature | brings | default |
 //! | --- | --- | --- |
 //! | `sled` | [`store::SledStore`], the durable store | yes |
+//! | `fjall` | `store::FjallStore`, a second durable store | no |
 //! | `window` | [`store::Window`] and [`store::Peer`]: a store in use is looked at (Unix) | yes |
 //! | `conformance` | the suite that every store must pass, as a public module | no |
 //! | `cli` | the commands, for a binary of one's own | no |
@@ -125,6 +127,7 @@ mod policy;
 mod run;
 mod state;
 pub mod store;
+mod sync;
 
 pub use event::{ErrorText, Event, EventKind, FieldUpdate, TakenEdge, Try};
 pub use graph::{
@@ -144,7 +147,7 @@ pub use node::{
 };
 pub use policy::{CacheKey, Call, Layer, MemoryCache, Next, NodeCache};
 pub use run::{
-    Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Ended,
+    Agenda, Answers, AsNode, Busy, Cancel, Checkpoint, Command, Difference, Due, Durability, Ended,
     EventReader, GraphChange, GraphPart, Moved, OpenQuestion, Progress, ReplayReport, Report, Run,
     RunError, RunOptions, RunStream, Runner, Siblings, WhyDue, agenda, cancel, drain, events,
     events_until, history, questions,
@@ -160,8 +163,8 @@ pub use state::{
 pub mod plumbing {
     pub use crate::state::{
         Accessors, AnyField, Asked, Both, Comparable, EncodedBase, EncodedChange, Fitting,
-        Incomparable, ItemReader, ItemWriter, MergeFault, MigrateFault, Older, ReducerInfo, Slot,
-        Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
+        Incomparable, ItemReader, ItemWriter, MergeFault, Merges, MigrateFault, Older, ReducerInfo,
+        Slot, Staged, fits, lift, settle, settle_field, show_update, stage, stage_field,
     };
 }
 

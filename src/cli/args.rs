@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::store::Status;
-use crate::{RunId, ThreadId};
+use crate::store::{Status, StoreEngine};
+use crate::{Durability, RunId, ThreadId};
 
 /// Runs typed state graphs, and takes them up again after a crash.
 #[derive(Debug, Parser)]
@@ -34,6 +34,9 @@ pub(super) struct Globals {
     /// The store's folder, or `memory` [default: ./mileposts, or what MILEPOST_STORE says]
     #[arg(long, global = true, value_name = "PATH|memory")]
     pub(super) store: Option<PathBuf>,
+    /// What keeps a new store: sled or fjall [default: sled, or what MILEPOST_ENGINE says]
+    #[arg(long, global = true, value_name = "ENGINE", value_parser = engine)]
+    pub(super) engine: Option<StoreEngine>,
     /// How many supersteps this call may execute [default: 1000]
     #[arg(long, global = true, value_name = "N", value_parser = limit)]
     pub(super) step_limit: Option<u64>,
@@ -43,9 +46,34 @@ pub(super) struct Globals {
     /// How many tasks may run at once [default: all of a superstep]
     #[arg(long, global = true, value_name = "N", value_parser = tasks)]
     pub(super) concurrency: Option<u16>,
+    /// When a run waits for the disk: after each result, for what is more than a little behind, or
+    /// only where it waits or ends [default: each]
+    #[arg(long, global = true, value_name = "MODE", value_enum)]
+    pub(super) durability: Option<Mode>,
     /// Go on with a thread only if this is the version of its graph that wrote it
     #[arg(long, global = true)]
     pub(super) pin: bool,
+}
+
+/// When a run waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// After each result, before anything that depends on it starts
+    Each,
+    /// Only for what is more than a little behind: a crash takes that little
+    Background,
+    /// Only where it waits or ends: a crash takes all since then
+    AtEnd,
+}
+
+impl From<Mode> for Durability {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Each => Self::Each,
+            Mode::Background => Self::Background,
+            Mode::AtEnd => Self::AtEnd,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,6 +125,8 @@ pub(super) enum What {
     Copy(CopyArgs),
     /// Drop the records of a thread that nothing needs any more: its older checkpoints
     Prune(OneThread),
+    /// Give back what threads need no more: older checkpoints, what nothing refers to; smaller files
+    Compact(CompactArgs),
     /// Delete a thread with all that belongs to it
     Delete(OneThread),
     /// Write threads as lines of JSON, to keep them or to move them to another store
@@ -378,6 +408,27 @@ pub(super) struct CopyArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct CompactArgs {
+    /// The thread [default: every thread of the store]
+    pub(super) thread: Option<ThreadId>,
+    /// Keep the newest N checkpoints of each branch, and drop older ones
+    #[arg(long, value_name = "N", value_parser = limit)]
+    pub(super) keep: Option<u64>,
+    /// Drop checkpoints that are older than this: 30d, 12h. With --keep, what either keeps stays
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) older_than: Option<Duration>,
+    /// Keep this checkpoint too, by its seq as `history` lists it; several with commas
+    #[arg(long, value_name = "SEQ", value_parser = seq, value_delimiter = ',', requires = "thread")]
+    pub(super) also: Vec<u64>,
+    /// Only say what would be given back
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Put all threads, each checked, into a new store in this folder; this store is only read
+    #[arg(long, value_name = "NEW", conflicts_with_all = ["thread", "dry_run"])]
+    pub(super) rewrite: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ExportArgs {
     /// The threads
     #[arg(value_name = "THREAD", required_unless_present = "all")]
@@ -534,6 +585,14 @@ fn limit(text: &str) -> Result<u64, &'static str> {
     number.ok_or("a whole number from 1 on is expected")
 }
 
+/// The name of an engine.
+pub(super) fn engine(text: &str) -> Result<StoreEngine, &'static str> {
+    let engine = StoreEngine::ALL
+        .into_iter()
+        .find(|engine| engine.name() == text);
+    engine.ok_or("sled or fjall is expected")
+}
+
 fn tasks(text: &str) -> Result<u16, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or("a whole number from 1 to 65535 is expected")
@@ -543,7 +602,7 @@ fn seed(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "a whole number is expected")
 }
 
-/// Reads `90s`, `500ms`, `5m`, `2h`; a number alone is seconds.
+/// Reads `90s`, `500ms`, `5m`, `2h`, `30d`; a number alone is seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let number_ends = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -554,7 +613,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err("a time is a number with ms, s, m or h, as in 90s".to_owned()),
+        "d" => 86_400.0,
+        _ => return Err("a time is a number with ms, s, m, h or d, as in 90s".to_owned()),
     };
     let number: f64 = number
         .parse()
@@ -587,11 +647,12 @@ mod tests {
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(duration("30d"), Ok(Duration::from_secs(2_592_000)));
         for wrong in [
             "",
             "s",
             "-1s",
-            "1d",
+            "1w",
             "1e400",
             "..",
             "9999999999999999999999h",

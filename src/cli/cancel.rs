@@ -26,7 +26,7 @@ pub(super) async fn cancel(shell: &mut Shell, args: &CancelArgs) -> Result<Exit,
     let head = head(shell, &*store, thread).await?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let wish = Wish {
-        run: head.run.clone(),
+        run: head.run.to_string(),
         kind: match args.drain {
             true => WishKind::Drain,
             false => WishKind::Cancel,

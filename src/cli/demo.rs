@@ -20,7 +20,7 @@ use super::entry::{Entry, Known, causes};
 use super::exit::{Exit, Failure, room};
 use super::shell::{Shell, quoted};
 use crate::dot::Dot;
-use crate::store::SledStore;
+use crate::store::{CheckpointStore, StoreEngine};
 use crate::{EventKind, ThreadId, events};
 
 const THREAD: &str = "demo";
@@ -260,6 +260,9 @@ impl Place {
             .args(["--json", "--store", STORE, "--tally", TALLY])
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
+        if let Some(engine) = shell.globals.engine {
+            command.args(["--engine", engine.name()]);
+        }
         if let Some(pace) = pace {
             command.args(["--pace", pace]);
         }
@@ -305,14 +308,16 @@ impl Place {
         Ok(tally)
     }
 
-    fn store(&self) -> Result<SledStore, Failure> {
-        Ok(SledStore::open(self.dir.join(STORE))?)
+    fn store(&self) -> Result<Arc<dyn CheckpointStore>, Failure> {
+        let path = self.dir.join(STORE);
+        let engine = StoreEngine::found(&path).unwrap_or(StoreEngine::Sled);
+        Ok(engine.open(path)?)
     }
 
     /// The tasks whose end is on disk.
     async fn finished(&self, thread: &ThreadId) -> Result<BTreeSet<String>, Failure> {
         let store = self.store()?;
-        let events = events(&store, thread).await?;
+        let events = events(&*store, thread).await?;
         let finished = events.iter().filter_map(|event| match &event.kind {
             EventKind::TaskFinished { task, .. } => Some(task.to_string()),
             _ => None,
@@ -321,7 +326,7 @@ impl Place {
     }
 
     async fn state(&self, known: &dyn Known, thread: &ThreadId) -> Result<Value, Failure> {
-        Ok(known.state(Arc::new(self.store()?), thread).await?)
+        Ok(known.state(self.store()?, thread).await?)
     }
 
     /// The files that the runs have written, by name.

@@ -284,7 +284,7 @@ fn count(number: u64, what: &str) -> String {
 }
 
 /// How many bytes the files of a folder have. What cannot be read counts nothing.
-fn size(folder: &Path) -> u64 {
+pub(super) fn size(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else {
         return 0;
     };

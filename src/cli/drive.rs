@@ -10,7 +10,7 @@ use futures::StreamExt;
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
-use super::args::{Globals, Probes, ResumeArgs, StartArgs, WorkerArgs};
+use super::args::{Globals, Mode, Probes, ResumeArgs, StartArgs, WorkerArgs};
 use super::ask::{End, Opening};
 use super::entry::Known;
 use super::exit::{Exit, Failure, room};
@@ -331,6 +331,9 @@ pub(super) fn options(globals: &Globals, cancel: &Cancel) -> RunOptions {
     if let Some(tasks) = globals.concurrency {
         options = options.concurrency(tasks.into());
     }
+    if let Some(mode) = globals.durability {
+        options = options.durability(mode.into());
+    }
     options.pin = globals.pin;
     options
 }
@@ -416,7 +419,13 @@ pub(super) fn report(
 fn stop_at_once(shell: &mut Shell, go_on: Option<&str>) -> ! {
     shell.out.go_still();
     shell.out.hint(&match go_on {
-        Some(go_on) => format!("milepost: stopped; every finished node is kept\n  next: {go_on}"),
+        Some(go_on) => {
+            let kept = match shell.globals.durability {
+                None | Some(Mode::Each) => "every finished node is kept",
+                Some(_) => "what was on disk is kept",
+            };
+            format!("milepost: stopped; {kept}\n  next: {go_on}")
+        }
         None => "milepost: stopped".to_owned(),
     });
     std::process::exit(Exit::Cancelled.code().into())

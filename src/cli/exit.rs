@@ -8,11 +8,12 @@ use crate::store::{Status, StoreError};
 use crate::{Ended, RunError};
 
 /// How a command ended. The number is the process's exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Exit {
     /// 0: done; the thread is finished.
+    #[default]
     Done = 0,
     /// 1: the run failed, or the output could not be written. What had finished is kept.
     Failed = 1,
@@ -168,6 +169,17 @@ impl From<StoreError> for Failure {
                 let first = room(source).unwrap_or("put that right");
                 let next = format!("{first} and try again: nothing acknowledged is lost");
                 return Failure::new(Exit::Failed, error.to_string()).next(next);
+            }
+            StoreError::OtherEngine { found, .. } => {
+                let next = format!(
+                    "leave out --engine, or name another folder with --store: \
+                     this one is kept by {found}"
+                );
+                return Failure::new(Exit::Usage, error.to_string()).next(next);
+            }
+            StoreError::NoEngine { engine, .. } => {
+                let next = format!("build the program with the feature `{engine}` of milepost");
+                return Failure::new(Exit::Usage, error.to_string()).next(next);
             }
             StoreError::Closed => (Exit::Failed, "try again: nothing acknowledged is lost"),
         };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::doctor::Told;
 use super::entry::Known;
 use crate::store::{
-    CheckpointStore, FieldRecord, Head, Record, SchemaRecord, Severity, Status, StoredTask,
+    CheckpointStore, Few, FieldRecord, Head, Record, SchemaRecord, Severity, Status, StoredTask,
 };
 use crate::{FieldView, GraphChange, GraphPart, GraphView, RunError, Seq, ThreadId};
 
@@ -86,7 +86,7 @@ pub(super) async fn fit(
     let frontier = match one(store, thread, head.seq).await.as_deref() {
         Some(Record::Input(input)) => input.frontier.clone(),
         Some(Record::Commit(commit)) => commit.frontier.clone(),
-        _ => Vec::new(),
+        _ => Few::new(),
     };
     for node in missing(&frontier, known) {
         let known: Vec<_> = view.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -138,7 +138,7 @@ fn missing(frontier: &[StoredTask], known: &dyn Known) -> BTreeSet<String> {
     let nodes = &known.view().nodes;
     let is_missing = |task: &&StoredTask| !nodes.iter().any(|node| node.name.as_str() == task.node);
     let missing = frontier.iter().filter(is_missing);
-    missing.map(|task| task.node.clone()).collect()
+    missing.map(|task| task.node.to_string()).collect()
 }
 
 /// What is to be said of a thread whose state is lifted.

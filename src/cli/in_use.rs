@@ -14,7 +14,7 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, RunRow, SledOptions, SledStore, Status,
+    Asked, CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, Status, StoreEngine,
     StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 #[cfg(unix)]
@@ -34,10 +34,13 @@ const KEYS: &str = "MILEPOST_KEYS";
 const WIDTH: usize = 100;
 
 /// Opens a store to write to it. Who has only just come may be looking, and go in a moment.
-pub(super) fn open(place: &Path) -> Result<SledStore, StoreError> {
+pub(super) fn open(
+    place: &Path,
+    engine: StoreEngine,
+) -> Result<Arc<dyn CheckpointStore>, StoreError> {
     let deadline = Instant::now() + PASSING;
     loop {
-        match open_once(place) {
+        match open_once(place, engine) {
             Err(StoreError::Locked { .. })
                 if held(place).is_some_and(|time| time < PASSING) && Instant::now() < deadline =>
             {
@@ -49,14 +52,10 @@ pub(super) fn open(place: &Path) -> Result<SledStore, StoreError> {
 }
 
 /// Opens a store with the keys that the environment has for it.
-fn open_once(place: &Path) -> Result<SledStore, StoreError> {
-    SledStore::open_with(place, options()?)
-}
-
-/// The settings of stores: the keys that the environment has for them.
-pub(super) fn options() -> Result<SledOptions, StoreError> {
-    #[cfg_attr(not(feature = "encryption"), expect(unused_mut))]
-    let mut options = SledOptions::default();
+pub(super) fn open_once(
+    place: &Path,
+    engine: StoreEngine,
+) -> Result<Arc<dyn CheckpointStore>, StoreError> {
     if let Some(text) = std::env::var_os(KEYS) {
         let refused = |why: String| StoreError::Io {
             action: format!("reading the keys in {KEYS}"),
@@ -67,7 +66,8 @@ pub(super) fn options() -> Result<SledOptions, StoreError> {
             let text = text.into_string();
             let text = text.map_err(|_| refused("they are no text".to_owned()))?;
             let keys = crate::store::Keyring::parse(&text);
-            options.keys = Some(keys.map_err(|error| refused(error.to_string()))?);
+            let keys = keys.map_err(|error| refused(error.to_string()))?;
+            return engine.open_encrypted(place, keys);
         }
         #[cfg(not(feature = "encryption"))]
         {
@@ -77,7 +77,7 @@ pub(super) fn options() -> Result<SledOptions, StoreError> {
             ));
         }
     }
-    Ok(options)
+    engine.open(place)
 }
 
 /// This process's window, closed when it is dropped.
@@ -105,6 +105,7 @@ impl Shown {
 #[derive(Debug)]
 pub(super) struct Sight {
     place: PathBuf,
+    engine: StoreEngine,
     way: Mutex<Way>,
 }
 
@@ -120,10 +121,11 @@ struct Way {
 
 impl Sight {
     /// Opens a store, or finds the window of the process that has it open.
-    pub(super) fn find(place: &Path) -> Result<Self, StoreError> {
+    pub(super) fn find(place: &Path, engine: StoreEngine) -> Result<Self, StoreError> {
         Ok(Self {
             place: place.to_owned(),
-            way: Mutex::new(Way::find(place)?),
+            engine,
+            way: Mutex::new(Way::find(place, engine)?),
         })
     }
 
@@ -131,6 +133,7 @@ impl Sight {
     pub(super) fn own(store: Arc<dyn CheckpointStore>) -> Self {
         Self {
             place: PathBuf::new(),
+            engine: StoreEngine::Sled,
             way: Mutex::new(Way {
                 store,
                 in_use: false,
@@ -150,19 +153,18 @@ impl Sight {
     }
 
     fn find_again(&self) -> Result<(), StoreError> {
-        let found = Way::find(&self.place)?;
+        let found = Way::find(&self.place, self.engine)?;
         *self.way.lock().unwrap_or_else(PoisonError::into_inner) = found;
         Ok(())
     }
 }
 
 impl Way {
-    fn find(place: &Path) -> Result<Self, StoreError> {
+    fn find(place: &Path, engine: StoreEngine) -> Result<Self, StoreError> {
         let deadline = Instant::now() + PASSING;
         loop {
-            let locked = match open_once(place) {
+            let locked = match open_once(place, engine) {
                 Ok(store) => {
-                    let store: Arc<dyn CheckpointStore> = Arc::new(store);
                     return Ok(Self {
                         _shown: Shown::open(&store, place).map(Arc::new),
                         store,
@@ -294,8 +296,8 @@ impl CheckpointStore for Sight {
         self.way().store.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.way().store.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.way().store.retain(what).await
     }
 }
 

@@ -413,6 +413,7 @@ pub(super) fn event_json(event: &Event) -> Value {
             "committed",
             json!({"step": step.get(), "at_ms": at_ms, "edges": edges(taken), "next": texts(next)}),
         ),
+        EventKind::Durable { up_to } => ("durable", json!({"up_to": up_to.get()})),
         EventKind::Ended {
             status,
             at_ms,
@@ -541,7 +542,8 @@ mod tests {
                 next: vec![node],
                 at_ms: 5,
             },
-            EventKind::Committed { .. } => EventKind::Ended {
+            EventKind::Committed { .. } => EventKind::Durable { up_to: Seq::new(6) },
+            EventKind::Durable { .. } => EventKind::Ended {
                 status: "failed".to_owned(),
                 step,
                 error: Some(error),

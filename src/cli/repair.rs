@@ -18,7 +18,7 @@ use super::in_use;
 use super::out::one_line;
 use super::shell::{Shell, quoted};
 use crate::store::{
-    CheckpointStore, Finding, Owner, Salvage, SledStore, Spot, StoreError, Wreck, check, salvage,
+    CheckpointStore, Finding, Owner, Salvage, Spot, StoreError, Wreck, check, salvage,
 };
 use crate::{Seq, ThreadId};
 
@@ -37,12 +37,11 @@ pub(super) async fn repair(
     }
     shell.check_old()?;
     let bench = Bench::set_up(shell, to)?;
-    let options = in_use::options()?;
-    let wreck = match Wreck::open(&shell.place(), &bench.path("copy"), &options) {
+    let (old, new) = shell.engines()?;
+    let open = |copy: &Path| in_use::open_once(copy, old);
+    let wreck = match Wreck::open(&shell.place(), &bench.path("copy"), open) {
         Ok(wreck) => wreck,
-        Err(error @ (StoreError::Io { .. } | StoreError::Locked { .. })) => {
-            return Err(error.into());
-        }
+        Err(error) if !matches!(error, StoreError::Corrupt { .. }) => return Err(error.into()),
         Err(error) => {
             let Failure { exit, what, .. } = error.into();
             let what = format!("nothing can be saved, for no copy of the store opens: {what}");
@@ -66,7 +65,7 @@ pub(super) async fn repair(
     };
     for owner in owners {
         match owner {
-            Ok(owner) => match salvage(&wreck.store, &*new, &owner).await {
+            Ok(owner) => match salvage(&*wreck.store, &*new, &owner).await {
                 Ok(saved) if saved.is_nothing() => {
                     return Err(unknown(repair.shell, &saved.thread));
                 }

@@ -16,18 +16,18 @@ use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches};
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-use super::args::{AsArgs, Cli, Globals, GraphsWhat, StartArgs, What, wants_json};
+use super::args::{AsArgs, Cli, Globals, GraphsWhat, StartArgs, What, engine, wants_json};
 use super::entry::{Entry, Known};
 use super::exit::{Exit, Failure, room};
 use super::in_use::{Shown, Sight};
 use super::out::Out;
 use super::region::Above;
 use super::{
-    answer, cancel, demo, diff, doctor, drive, export, follow, graph, history, import, in_use,
-    keep, list, look, new, picture, retry, show, travel, worker,
+    answer, cancel, compact, demo, diff, doctor, drive, export, follow, graph, history, import,
+    in_use, keep, list, look, new, picture, retry, show, travel, worker,
 };
 use crate::ThreadId;
-use crate::store::{CheckpointStore, MemoryStore, StoreError};
+use crate::store::{CheckpointStore, MemoryStore, StoreEngine, StoreError};
 
 /// What to do once the output can be written.
 const AGAIN: &str = "try again";
@@ -108,7 +108,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             Failure::new(Exit::Failed, what).next("end other programs, and try again")
         })?;
     let after = match what {
-        What::Copy(_) | What::Prune(_) | What::Delete(_) | What::Import(_) => {
+        What::Copy(_) | What::Prune(_) | What::Compact(_) | What::Delete(_) | What::Import(_) => {
             format!("look at what was done: {}", shell.again("threads"))
         }
         _ => AGAIN.to_owned(),
@@ -143,6 +143,7 @@ fn parse(entries: Vec<Entry>, words: Vec<OsString>) -> Result<Exit, Failure> {
             What::Replay(args) => travel::replay(&mut shell, &args.thread).await,
             What::Copy(args) => keep::copy(&mut shell, &args).await,
             What::Prune(args) => keep::prune(&mut shell, &args.thread).await,
+            What::Compact(args) => compact::compact(&mut shell, &args).await,
             What::Delete(args) => keep::delete(&mut shell, &args.thread).await,
             What::Export(args) => export::export(&mut shell, &args).await,
             What::Import(args) => import::import(&mut shell, &args).await,
@@ -330,11 +331,38 @@ impl Shell {
         if self.in_memory() {
             return Ok(Arc::new(MemoryStore::new()));
         }
+        self.opened(self.engine(&self.place())?)
+    }
+
+    /// Opens a store that must be there, whatever keeps it, and says what is to keep one that is made of
+    /// it: what was asked for, or else the same.
+    pub(super) fn store_to_rewrite(
+        &self,
+    ) -> Result<(Arc<dyn CheckpointStore>, StoreEngine), Failure> {
+        self.check_old()?;
+        let place = self.place();
+        let found = match StoreEngine::found(&place) {
+            Some(found) => found,
+            None => self.engine(&place)?,
+        };
+        Ok((self.opened(found)?, self.globals.engine.unwrap_or(found)))
+    }
+
+    /// The engine of the store, and that of a store which is made from it.
+    pub(super) fn engines(&self) -> Result<(StoreEngine, StoreEngine), Failure> {
+        let place = self.place();
+        let found = match StoreEngine::found(&place) {
+            Some(found) => found,
+            None => self.engine(&place)?,
+        };
+        Ok((found, self.globals.engine.unwrap_or(found)))
+    }
+
+    fn opened(&self, engine: StoreEngine) -> Result<Arc<dyn CheckpointStore>, Failure> {
         let place = self.place();
         self.check(&place)?;
-        match in_use::open(&place) {
+        match in_use::open(&place, engine) {
             Ok(store) => {
-                let store: Arc<dyn CheckpointStore> = Arc::new(store);
                 self.shown.replace(Shown::open(&store, &place));
                 Ok(store)
             }
@@ -366,7 +394,7 @@ impl Shell {
         self.check_old()?;
         let place = self.place();
         self.check(&place)?;
-        Sight::find(&place).map_err(|error| {
+        Sight::find(&place, self.engine(&place)?).map_err(|error| {
             let silent = matches!(error, StoreError::Locked { .. }) && in_use::is_shown(&place);
             let mut failure = unopened(error, &place);
             if silent {
@@ -376,6 +404,21 @@ impl Shell {
             }
             failure
         })
+    }
+
+    /// What keeps the store: what was asked for, what keeps it already, what a new one gets.
+    fn engine(&self, place: &Path) -> Result<StoreEngine, Failure> {
+        let known = self.globals.engine.or_else(|| StoreEngine::found(place));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        match env::var("MILEPOST_ENGINE") {
+            Ok(name) if !name.is_empty() => engine(&name).map_err(|expected| {
+                let what = format!("MILEPOST_ENGINE is {name:?}: {expected}");
+                Failure::usage(what).next("set it to one of them, or leave it out")
+            }),
+            _ => Ok(StoreEngine::Sled),
+        }
     }
 
     fn check(&self, place: &Path) -> Result<(), Failure> {
@@ -414,7 +457,7 @@ fn unopened(error: StoreError, place: &Path) -> Failure {
 }
 
 fn is_store(place: &Path) -> bool {
-    place.join("holder").exists() || place.join("db").exists()
+    place.join("holder").exists() || StoreEngine::found(place).is_some()
 }
 
 fn is_empty(place: &Path) -> bool {

@@ -56,7 +56,7 @@ pub(super) async fn show(shell: &mut Shell, args: &ShowArgs) -> Result<Exit, Fai
     let line = Line::to(&all, head.seq, head.branch);
     let told = Told::read(&*store, thread, &head, at.is_some(), &line).await?;
     if at.is_some() {
-        head.run.clone_from(&told.run);
+        head.run = told.run.as_str().into();
     }
     let unfinished = head.status != Status::Finished;
     let resume = (unfinished && at.is_none()).then(|| shell.resume(thread));
@@ -332,7 +332,7 @@ impl Told {
     fn finished(&mut self, outcome: &OutcomeRecord) {
         match self.did.iter_mut().find(|(node, _)| *node == outcome.node) {
             Some((_, count)) => *count += 1,
-            None => self.did.push((outcome.node.clone(), 1)),
+            None => self.did.push((outcome.node.to_string(), 1)),
         }
     }
 

@@ -33,6 +33,15 @@ impl Size {
         store: &dyn CheckpointStore,
         thread: &ThreadId,
     ) -> Result<Self, StoreError> {
+        Self::without(store, thread, &[]).await
+    }
+
+    /// The same without some of its records, given in order.
+    pub(super) async fn without(
+        store: &dyn CheckpointStore,
+        thread: &ThreadId,
+        records: &[Seq],
+    ) -> Result<Self, StoreError> {
         let mut size = Self::default();
         let mut from = Seq::new(1);
         loop {
@@ -40,6 +49,9 @@ impl Size {
             let Some(last) = page.last() else { break };
             from = last.seq.next();
             for stored in &page {
+                if records.binary_search(&stored.seq).is_ok() {
+                    continue;
+                }
                 size.records += 1;
                 size.add(&stored.record);
             }

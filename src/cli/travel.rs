@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args as _, FromArgMatches};
 use serde_json::{Value, json};
 
-use super::args::{AsArgs, PatchArgs, PointArgs, SwitchArgs};
+use super::args::{AsArgs, PatchArgs, PointArgs, SwitchArgs, engine};
 use super::entry::{Known, Way};
 use super::exit::{Exit, Failure};
 use super::json::value;
@@ -142,6 +142,16 @@ fn globals(shell: &mut Shell, words: Vec<OsString>) -> Result<Vec<OsString>, Fai
             shell.globals.store = Some(store.into());
         } else if let Some(store) = text.strip_prefix("--store=") {
             shell.globals.store = Some(PathBuf::from(store));
+        } else if text == "--engine" || text.starts_with("--engine=") {
+            let name = match text.strip_prefix("--engine=") {
+                Some(name) => Some(name.to_owned()),
+                None => words.next().map(|name| name.to_string_lossy().into_owned()),
+            };
+            let engine = engine(&name.unwrap_or_default()).map_err(|expected| {
+                let what = format!("--engine names no engine: {expected}");
+                Failure::usage(what).next("leave it out: the store's folder tells")
+            })?;
+            shell.globals.engine = Some(engine);
         } else {
             rest.push(word);
         }

@@ -10,8 +10,8 @@ use super::exit::Failure;
 use super::json;
 use crate::ThreadId;
 use crate::store::{
-    BaseRecord, BaseValue, CheckpointStore, CommitRecord, Head, OutcomeRef, Record, StoredBase,
-    StoredChange, StoredValue,
+    BaseRecord, BaseValue, CheckpointStore, CommitRecord, Few, Head, OutcomeRef, Record,
+    StoredBase, StoredChange, StoredValue,
 };
 
 /// The reducer that keeps the last write alone.
@@ -76,7 +76,7 @@ pub(super) async fn fields(
 struct Fields {
     shown: Map<String, Value>,
     reducers: std::collections::BTreeMap<String, String>,
-    outcomes: std::collections::BTreeMap<u64, Vec<StoredChange>>,
+    outcomes: std::collections::BTreeMap<u64, Few<StoredChange>>,
 }
 
 impl Fields {
@@ -135,7 +135,10 @@ impl Fields {
 
     fn changes(&mut self, changes: &[StoredChange]) {
         for change in changes {
-            let reducer = self.reducers.get(&change.field).map_or("", String::as_str);
+            let reducer = self
+                .reducers
+                .get(change.field.as_str())
+                .map_or("", String::as_str);
             let shown = self
                 .shown
                 .entry(change.field.clone())

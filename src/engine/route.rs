@@ -14,7 +14,25 @@ use crate::state::{State, panic_message};
 pub(crate) struct Routed<S: State> {
     pub(crate) position: Position<S>,
     /// The edges taken; empty unless they were asked for.
-    pub(crate) taken: Vec<Taken>,
+    pub(crate) taken: Edges,
+}
+
+/// Edges that were taken, in order. One is the common case, and allocates nothing.
+pub(crate) enum Edges {
+    One(Taken),
+    Many(Vec<Taken>),
+}
+
+impl std::ops::Deref for Edges {
+    type Target = [Taken];
+
+    #[inline]
+    fn deref(&self) -> &[Taken] {
+        match self {
+            Edges::One(taken) => std::slice::from_ref(taken),
+            Edges::Many(all) => all,
+        }
+    }
 }
 
 /// An edge that was taken. Its ends are places: nodes, or joins.
@@ -62,15 +80,15 @@ pub(crate) fn route<S: State>(
         && let [Dest::Node(next)] = graph.target(target)
     {
         let from = Some(only.node);
-        let mut taken = Vec::new();
-        if keep_taken {
-            taken.push(Taken {
+        let taken = match keep_taken {
+            true => Edges::One(Taken {
                 from,
                 label,
                 to: Some(*next),
                 tasks: 1,
-            });
-        }
+            }),
+            false => Edges::Many(Vec::new()),
+        };
         *only = Task {
             node: *next,
             index: 0,
@@ -102,6 +120,7 @@ pub(crate) fn route<S: State>(
                 recorded: Vec::new(),
                 spare: tasks,
             };
+            let taken = Edges::Many(taken);
             Ok(Routed { position, taken })
         }
         Err(fault) => Err((
@@ -144,6 +163,7 @@ pub(crate) fn start<S: State>(
         recorded: Vec::new(),
         spare: Vec::new(),
     };
+    let taken = Edges::Many(taken);
     Ok(Routed { position, taken })
 }
 

@@ -17,5 +17,5 @@ pub(crate) use flight::Flight;
 pub(crate) use idle::alive;
 pub use layer::{Call, Layer, Next};
 pub(crate) use limit::Limit;
-pub(crate) use retry::{Attempt, now_ms, tried};
+pub(crate) use retry::{Attempt, Watch, now_ms, tried};
 pub(crate) use timeout::Timeout;

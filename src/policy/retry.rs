@@ -1,7 +1,7 @@
 //! Trying again.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::future::BoxFuture;
 
@@ -27,6 +27,41 @@ pub(crate) fn now_ms() -> u64 {
         .map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
         })
+}
+
+/// The time of day, read once and counted on from there: that takes one clock instead of two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watch {
+    read: Instant,
+    micros: u64,
+}
+
+impl Watch {
+    /// How long a reading is trusted. Whoever sets the system's clock finds it in records after this.
+    const TRUSTED: Duration = Duration::from_millis(100);
+
+    /// Microseconds since 1970 at a moment that is hardly past. For people, as [`now_ms`].
+    #[inline]
+    pub(crate) fn micros(this: &mut Option<Self>, moment: Instant) -> u64 {
+        if let Some(watch) = this
+            && let Some(since) = moment.checked_duration_since(watch.read)
+            && since < Self::TRUSTED
+        {
+            return watch.micros + u64::from(since.subsec_micros());
+        }
+        this.insert(Self::read()).micros
+    }
+
+    #[cold]
+    fn read() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            read: Instant::now(),
+            micros: since.map_or(0, |since| {
+                u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2)
+            }),
+        }
+    }
 }
 
 /// Runs `once` until it succeeds, the retry gives up, or the run is to stop, and keeps what each

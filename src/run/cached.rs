@@ -17,7 +17,7 @@ use crate::graph::{Cached, Compiled};
 use crate::node::{NodeError, Payload};
 use crate::policy::{Attempt, CacheKey, Flight, NodeCache, now_ms};
 use crate::state::{Codec, State};
-use crate::store::StoredChange;
+use crate::store::{Few, StoredChange};
 
 /// What the cache says of a task.
 pub(super) enum Found<U> {
@@ -40,7 +40,7 @@ pub(super) struct Slot {
 #[derive(Serialize, Deserialize)]
 struct Kept {
     exit: Option<String>,
-    changes: Vec<StoredChange>,
+    changes: Few<StoredChange>,
 }
 
 impl<S: State> Shared<S> {

@@ -17,8 +17,8 @@ use crate::node::NodeError;
 use crate::policy::{Attempt, now_ms};
 use crate::state::{AnyField, MergeFault, ReduceFault, State};
 use crate::store::{
-    CommitRecord, FailedTask, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord, StoredEdge,
-    StoredError,
+    CommitRecord, FailedTask, Few, OutcomeRecord, OutcomeRef, Record, Status, StoppedRecord,
+    StoreError, StoredEdge, StoredError,
 };
 
 /// A task that ended well: its place, its outcome, its tries.
@@ -27,14 +27,59 @@ pub(super) type Done<U> = (usize, Outcome<U>, Vec<Attempt>);
 /// A task that failed for good: its path, its last error, its tries.
 pub(super) type Failed = (TaskPath, NodeError, Vec<Attempt>);
 
+/// Why a commit was not written.
+pub(super) enum Uncommitted {
+    /// The store has refused it.
+    Store(StoreError),
+    /// A value of this origin cannot be stored; with the outcome that is not written yet.
+    Unstorable(Unstorable, &'static str, Option<Box<OutcomeRecord>>),
+}
+
+impl Uncommitted {
+    fn of(fault: Unstorable, origin: &'static str, outcomes: Few<OutcomeRef>) -> Self {
+        Self::Unstorable(fault, origin, inline(outcomes).map(Box::new))
+    }
+}
+
+impl From<Written> for Uncommitted {
+    fn from(fault: Written) -> Self {
+        match fault {
+            Written::Store(error) => Self::Store(error),
+            Written::Unstorable(fault, record) => {
+                let outcomes = match record.map(|record| *record) {
+                    Some(Record::Commit(commit)) => commit.outcomes,
+                    _ => Few::new(),
+                };
+                Self::of(fault, "the state", outcomes)
+            }
+        }
+    }
+}
+
 /// What a commit says of the tasks, besides what the engine knows.
-struct Kept<S: State> {
+pub(super) struct Kept<S: State> {
     step: u64,
-    outcomes: Vec<OutcomeRef>,
+    outcomes: Few<OutcomeRef>,
     /// Fields that were written and have to be stored by value.
     by_value: Vec<&'static dyn AnyField<S>>,
     /// The nodes that ran, where a pause may follow one.
     ran: Vec<u32>,
+}
+
+impl<S: State> Kept<S> {
+    /// What it says of one task whose outcome is not recorded yet.
+    pub(super) fn one(
+        step: u64,
+        outcome: OutcomeRecord,
+        by_value: Vec<&'static dyn AnyField<S>>,
+    ) -> Self {
+        Self {
+            step,
+            outcomes: Few::one(OutcomeRef::Inline(outcome)),
+            by_value,
+            ran: Vec::new(),
+        }
+    }
 }
 
 impl<S: State> Run<S> {
@@ -48,7 +93,7 @@ impl<S: State> Run<S> {
         let step = superstep.step;
         let mut kept = Kept {
             step,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
         };
@@ -84,7 +129,7 @@ impl<S: State> Run<S> {
         seqs.sort_unstable();
         let mut kept = Kept {
             step,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
         };
@@ -105,7 +150,7 @@ impl<S: State> Run<S> {
     pub(super) async fn route_merged(&mut self, reduced: Reduced<S>) -> Result<Progress, RunError> {
         let kept = Kept {
             step: reduced.step,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             by_value: Vec::new(),
             ran: Vec::new(),
         };
@@ -178,95 +223,47 @@ impl<S: State> Run<S> {
         kept: Kept<S>,
     ) -> Result<Progress, RunError> {
         let step = kept.step;
-        let tables = self.shared.graph.tables();
-        let status = self
-            .options
-            .status_at(tables, &position.frontier, &kept.ran);
-        let status = self.stop.or_cancelled(status);
-        self.executed += 1;
-        if let Some(pulse) = &self.shared.port.pulse {
-            pulse.beat();
-        }
-        self.questions = Questions::default();
-        self.parked.clear();
-        self.shared.port.recall.clear();
-        let port = &self.shared.port;
-        port.inners.forget(port.within.as_ref(), Step::new(step));
+        let status = self.closed(&position, &kept);
         if !self.shared.timed {
             self.stage = Stage::At(position);
             return Ok(self.progress(step, status));
         }
-        let edges = record::edges(tables, taken);
-        if tables.is_timed() {
+        if self.shared.graph.tables().is_timed() {
             let set = self.set_timers(step, &mut position.joins).await;
             if let Err(error) = set {
                 self.stage = Stage::At(position);
                 return Err(error);
             }
         }
-        let tables = self.shared.graph.tables();
-        let (joins, timers) = join::stored(tables, &position.joins);
+        let edges = record::edges(self.shared.graph.tables(), taken);
+        let at_ms = now_ms();
         // What is written is copied only for somebody who is told of it afterwards.
         let listened = self.shared.port.listener.is_some();
-        let mut told = None;
+        let mut told =
+            (listened && self.log.is_some()).then(|| (kept.outcomes.clone(), edges.clone()));
         let mut seq = None;
-        let at_ms = now_ms();
-        if let Some(log) = &mut self.log {
-            let check = self.options.check_round_trip;
-            let stored = record::frontier(tables, &position.frontier, check)
-                .map_err(|fault| (fault, "a fan-out"))
-                .and_then(|frontier| {
-                    let values = record::values(&*position.state, &kept.by_value);
-                    values
-                        .map(|values| (frontier, values))
-                        .map_err(|fault| (fault, "a reducer"))
-                });
-            let (frontier, values) = match stored {
-                Ok(stored) => stored,
-                Err((fault, origin)) => {
-                    self.stage = Stage::At(position);
-                    self.over = true;
-                    let error = self.unstorable(step, origin.to_owned(), fault);
-                    return Err(self.broke(inline(kept.outcomes), step, error).await);
-                }
-            };
-            if listened {
-                told = Some((kept.outcomes.clone(), edges.clone()));
-            }
-            for outcome in &kept.outcomes {
-                if let OutcomeRef::Inline(outcome) = outcome {
-                    outcome.changes.iter().for_each(|change| log.touch(change));
-                }
-            }
-            let commit = CommitRecord {
-                step,
-                at_ms,
-                outcomes: kept.outcomes,
-                values,
-                edges,
-                frontier,
-                joins,
-                timers,
-                status,
-            };
-            let span = tracing::debug_span!("commit", step, seq = tracing::field::Empty);
+        if self.log.is_some() {
+            let record = self.commit_record(&position, edges, kept, (status, at_ms));
             let state = std::sync::Arc::clone(&position.state);
             self.stage = Stage::At(position);
             self.over = true;
-            let written = tracing::Instrument::instrument(log.commit(commit, &state), span.clone());
-            match written.await {
+            let span = tracing::debug_span!("commit", step, seq = tracing::field::Empty);
+            let written = match (record, &mut self.log) {
+                (Ok(commit), Some(log)) => {
+                    let written = log.commit(commit, &state);
+                    tracing::Instrument::instrument(written, span.clone()).await
+                }
+                (Ok(_), None) => unreachable!("the thread is claimed"),
+                (Err(fault), _) => return Err(self.unwritten(step, fault).await),
+            };
+            match written {
                 Ok(at) => {
                     span.record("seq", at.get());
                     seq = Some(at);
                 }
-                Err(Written::Store(error)) => return Err(error.into()),
-                Err(Written::Unstorable(fault, record)) => {
-                    let error = self.unstorable(step, "the state".to_owned(), fault);
-                    let outcome = match *record {
-                        Record::Commit(commit) => inline(commit.outcomes),
-                        _ => None,
-                    };
-                    return Err(self.broke(outcome, step, error).await);
+                Err(fault) => {
+                    let fault = Uncommitted::from(fault);
+                    return Err(self.unwritten(step, fault).await);
                 }
             }
             self.over = false;
@@ -283,7 +280,81 @@ impl<S: State> Run<S> {
         Ok(self.progress(step, status))
     }
 
-    fn progress(&self, step: u64, status: Status) -> Progress {
+    /// Counts a superstep that is closed, and forgets what was of it alone. Returns how the thread
+    /// stands after it.
+    #[inline]
+    pub(super) fn closed(&mut self, position: &Position<S>, kept: &Kept<S>) -> Status {
+        let tables = self.shared.graph.tables();
+        let status = self
+            .options
+            .status_at(tables, &position.frontier, &kept.ran);
+        let status = self.stop.or_cancelled(status);
+        self.executed += 1;
+        if let Some(pulse) = &self.shared.port.pulse {
+            pulse.beat();
+        }
+        self.questions = Questions::default();
+        self.parked.clear();
+        self.shared.port.recall.clear();
+        let port = &self.shared.port;
+        port.inners
+            .forget(port.within.as_ref(), Step::new(kept.step));
+        status
+    }
+
+    /// The record of a superstep that is closed.
+    #[inline]
+    pub(super) fn commit_record(
+        &mut self,
+        position: &Position<S>,
+        edges: Few<StoredEdge>,
+        kept: Kept<S>,
+        (status, at_ms): (Status, u64),
+    ) -> Result<CommitRecord, Uncommitted> {
+        let tables = self.shared.graph.tables();
+        let check = self.options.check_round_trip;
+        let (frontier, values) = match record::frontier(tables, &position.frontier, check) {
+            Err(fault) => return Err(Uncommitted::of(fault, "a fan-out", kept.outcomes)),
+            Ok(frontier) => match record::values(&*position.state, &kept.by_value) {
+                Err(fault) => return Err(Uncommitted::of(fault, "a reducer", kept.outcomes)),
+                Ok(values) => (frontier, values),
+            },
+        };
+        if let Some(log) = &mut self.log {
+            for outcome in &kept.outcomes {
+                if let OutcomeRef::Inline(outcome) = outcome {
+                    outcome.changes.iter().for_each(|change| log.touch(change));
+                }
+            }
+        }
+        let (joins, timers) = join::stored(tables, &position.joins);
+        Ok(CommitRecord {
+            step: kept.step,
+            at_ms,
+            outcomes: kept.outcomes,
+            values,
+            edges,
+            frontier,
+            joins,
+            timers,
+            status,
+        })
+    }
+
+    /// Ends the call after a commit could not be written.
+    pub(super) async fn unwritten(&mut self, step: u64, fault: Uncommitted) -> RunError {
+        self.over = true;
+        match fault {
+            Uncommitted::Store(error) => error.into(),
+            Uncommitted::Unstorable(fault, origin, outcome) => {
+                let error = self.unstorable(step, origin.to_owned(), fault);
+                self.broke(outcome.map(|outcome| *outcome), step, error)
+                    .await
+            }
+        }
+    }
+
+    pub(super) fn progress(&self, step: u64, status: Status) -> Progress {
         match status {
             Status::Finished => Progress::Ended(super::Ended::Finished),
             Status::Paused => Progress::Ended(super::Ended::Paused { questions: 0 }),
@@ -337,6 +408,9 @@ impl<S: State> Run<S> {
         for (number, outcome) in records.iter().enumerate() {
             let seq = first.map(|first| Seq::new(first + number as u64));
             self.report_finished(seq, outcome);
+        }
+        if let Some(log) = &self.log {
+            log.told();
         }
         // What can be stored is: one task's value must not cost its siblings their results.
         if let Some((origin, fault)) = unstorable {
@@ -563,7 +637,7 @@ pub(super) fn reduce_error(
     }
 }
 
-fn inline(outcomes: Vec<OutcomeRef>) -> Option<OutcomeRecord> {
+fn inline(outcomes: Few<OutcomeRef>) -> Option<OutcomeRecord> {
     match outcomes.into_iter().next() {
         Some(OutcomeRef::Inline(outcome)) => Some(outcome),
         _ => None,

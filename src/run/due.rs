@@ -86,7 +86,7 @@ pub async fn agenda(store: &dyn CheckpointStore, now: SystemTime) -> Result<Agen
                 }
                 _ => None,
             };
-            let graph = head.graph;
+            let graph = head.graph.into();
             agenda.due.extend(why.map(|why| Due { thread, graph, why }));
         }
         if is_last {

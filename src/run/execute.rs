@@ -192,6 +192,16 @@ impl<S: State> Shared<S> {
         !self.timed && self.limit.is_none() && self.layers[node as usize].is_none()
     }
 
+    /// Whether a task can be called directly, where its try is recorded: no policy, no layer, and
+    /// nobody who listens.
+    #[inline]
+    pub(crate) fn plainly_recorded(&self, node: u32) -> bool {
+        self.limit.is_none()
+            && self.port.listener.is_none()
+            && self.layers[node as usize].is_none()
+            && self.graph.tables().node(node).policy.step_limit.is_none()
+    }
+
     /// Calls a body once. A panic on the way to its future is its error.
     pub(crate) fn call(
         &self,
@@ -227,6 +237,26 @@ impl<S: State> Shared<S> {
         payload: Option<&Payload>,
         cx: &mut std::task::Context<'_>,
     ) -> Result<Begun<S::Update>, NodeError> {
+        match self.poll_once(before, at, payload, cx) {
+            Err(error) => self
+                .tolerated(&at, payload, Err(error), 1)
+                .map(Begun::Ended),
+            begun => begun,
+        }
+    }
+
+    /// The same, without any rule for a task that fails.
+    ///
+    /// # Errors
+    /// The body's own; a panic on the way is one too.
+    #[inline]
+    pub(crate) fn poll_once(
+        &self,
+        before: &Arc<S>,
+        at: Standing,
+        payload: Option<&Payload>,
+        cx: &mut std::task::Context<'_>,
+    ) -> Result<Begun<S::Update>, NodeError> {
         let state = Snapshot::shared(Arc::clone(before));
         let context = self.context(at);
         let body = &self.graph.tables().node(at.node).body;
@@ -239,16 +269,7 @@ impl<S: State> Shared<S> {
                 Poll::Pending => Ok(Begun::Waits(call)),
             }
         }));
-        match begun {
-            Ok(Ok(begun)) => Ok(begun),
-            Ok(Err(error)) => self
-                .tolerated(&at, payload, Err(error), 1)
-                .map(Begun::Ended),
-            Err(panic) => {
-                let error = Err(panicked(&*panic));
-                self.tolerated(&at, payload, error, 1).map(Begun::Ended)
-            }
-        }
+        begun.unwrap_or_else(|panic| Err(panicked(&*panic)))
     }
 
     /// Runs a task through its policies, to its end. `begun` is set when its body is first called.
@@ -383,7 +404,7 @@ impl<S: State> Shared<S> {
     }
 
     /// Awaits a call, and lets go of it where it waits for a time that is too long.
-    async fn or_parked(
+    pub(super) async fn or_parked(
         &self,
         at: Standing,
         call: impl Future<Output = Result<Returned<S::Update>, NodeError>>,

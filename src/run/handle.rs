@@ -13,10 +13,12 @@ use super::ask::Questions;
 use super::execute::Shared;
 use super::log::Log;
 use super::recall::Request;
+use super::retain::Retaining;
 use super::stop::{Stop, after};
 use super::{Ended, Report, RunError, RunOptions};
 use crate::engine::{Planned, Position, Reduced, Superstep, plan};
 use crate::ids::{RunId, Step, TaskPath, ThreadId};
+use crate::policy::Watch;
 use crate::state::{Snapshot, State};
 
 /// One run of a thread, held by its caller. It runs only while one of its methods does; dropped,
@@ -47,6 +49,10 @@ pub struct Run<S: State> {
     pub(super) limited: Option<(u64, TaskPath)>,
     /// For a run that had ended before: the checkpoint of its end.
     pub(super) ended_at: Option<crate::ids::Seq>,
+    /// When older checkpoints are dropped next.
+    pub(super) retaining: Retaining,
+    /// The time of day, where it is asked for at each step.
+    pub(super) watch: Option<Watch>,
 }
 
 /// Where a run stands.
@@ -110,22 +116,46 @@ impl<S: State> Run<S> {
     pub async fn finish(&mut self) -> Result<Report<S>, RunError> {
         let span = self.span();
         let run = async {
-            loop {
-                if let Progress::Ended(ended) = self.advance(u64::MAX).await? {
-                    return Ok(self.report(ended));
+            let told = loop {
+                match self.advance(u64::MAX).await {
+                    Ok(Progress::Committed(_)) => self.retain_on_the_way().await,
+                    Ok(Progress::Ended(ended)) => break Ok(self.report(ended)),
+                    Err(error) => break Err(error),
                 }
-            }
+            };
+            self.retain_at_the_end().await;
+            told
         };
-        run.instrument(span).await
+        let ended = run.instrument(span).await;
+        self.settled(ended).await
     }
 
-    /// Runs one superstep.
+    /// Runs one superstep. What it has written is durable when this returns.
     ///
     /// # Errors
     /// [`RunError`], with everything kept that had finished.
     pub async fn step(&mut self) -> Result<Progress, RunError> {
         let span = self.span();
-        self.advance(1).instrument(span).await
+        let step = async {
+            let told = self.advance(1).await;
+            match told {
+                Ok(Progress::Committed(_)) => self.retain_on_the_way().await,
+                _ => self.retain_at_the_end().await,
+            }
+            told
+        };
+        let progress = step.instrument(span).await;
+        self.settled(progress).await
+    }
+
+    /// Waits until all is durable that was written, before a caller hears how a call has ended.
+    async fn settled<T>(&self, ended: Result<T, RunError>) -> Result<T, RunError> {
+        let Some(log) = &self.log else { return ended };
+        log.told();
+        match log.settled().await {
+            Err(error) if ended.is_ok() => Err(error.into()),
+            _ => ended,
+        }
     }
 
     fn span(&self) -> tracing::Span {
@@ -134,7 +164,11 @@ impl<S: State> Run<S> {
 
     /// Runs one superstep, or at most so many where the short way leads through them.
     async fn advance(&mut self, most: u64) -> Result<Progress, RunError> {
-        match self.short(most).await {
+        let short = match self.log {
+            Some(_) => self.recorded(most).await,
+            None => self.short(most).await,
+        };
+        match short {
             Some(progress) => progress,
             None => self.long().await,
         }
@@ -152,6 +186,9 @@ impl<S: State> Run<S> {
         }
         self.stop.superstep = None;
         self.limited = None;
+        if let Some(log) = &self.log {
+            log.told();
+        }
         if let Some(listener) = &self.shared.port.listener {
             // A reader that does not read holds up the run, but not the end of it.
             tokio::select! {

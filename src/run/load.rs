@@ -19,7 +19,7 @@ use crate::ids::{Seq, Step, TaskPath, ThreadId};
 use crate::node::KeptStep;
 use crate::state::State;
 use crate::store::{
-    CheckpointStore, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
+    CheckpointStore, Few, Head, OutcomeRef, Record, SchemaRecord, StoreError, Stored, StoredBase,
     StoredChange, StoredTask,
 };
 
@@ -147,7 +147,7 @@ pub(crate) async fn load<S: State>(
 
     let mut from = Seq::new(base.at);
     let (mut since_base, mut step, mut takeovers) = (0, 0, 0);
-    let mut frontier: Option<Vec<StoredTask>> = None;
+    let mut frontier: Option<Few<StoredTask>> = None;
     let mut waits = None;
     let mut stopped = None;
     let mut open: Vec<(u64, Arc<Record>)> = Vec::new();
@@ -339,7 +339,7 @@ pub(crate) fn check_graph<S: State>(
         true => Ok(()),
         false => Err(RunError::OtherGraph {
             thread: thread.clone(),
-            stored: head.graph.clone(),
+            stored: head.graph.to_string(),
             graph: graph.view.name.clone(),
         }),
     }

@@ -5,10 +5,15 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+
 use super::RunError;
 use super::base::Segments;
+use super::durability::Durability;
 use super::load::{self, Loaded};
 use super::options::Busy;
+use super::port::Listener;
+use super::queue::{self, Queue};
 use super::record::Unstorable;
 use super::schema;
 use super::stop::after;
@@ -19,12 +24,15 @@ use crate::state::State;
 use crate::store::{
     BaseRecord, BranchRecord, CheckpointStore, Claim, CommitRecord, DiscardedRecord, Head,
     InputRecord, OutcomeRecord, QuestionRecord, Record, RunRow, StartedRecord, Status,
-    StoppedRecord, StoreError, StoredBase, StoredChange, Take, TimerRecord, Wish, WishKind, Write,
+    StoppedRecord, StoreError, StoredBase, StoredChange, Take, Text, TimerRecord, Wish, WishKind,
+    Write,
 };
 
 /// A claimed thread, for writing. Gives the claim back when it is dropped.
 pub(crate) struct Log<S: State> {
     store: Arc<dyn CheckpointStore>,
+    /// The same, where the run does not wait for each of its writes.
+    queue: Option<Arc<Queue>>,
     graph: Graph<S>,
     thread: ThreadId,
     claim: Claim,
@@ -58,11 +66,25 @@ impl<S: State> Log<S> {
         thread: ThreadId,
         busy: Busy,
         base_every: u32,
+        durability: Durability,
     ) -> Result<Self, StoreError> {
         let claim = match busy {
-            Busy::Refuse => store.claim(&thread, Take::IfFree).await?,
-            Busy::Replace => store.claim(&thread, Take::Replace).await?,
+            Busy::Refuse => match store.claim(&thread, Take::IfFree).await {
+                Err(StoreError::Busy { .. }) if queue::left(&thread).await => {
+                    store.claim(&thread, Take::IfFree).await?
+                }
+                claimed => claimed?,
+            },
+            Busy::Replace => {
+                queue::settle(&thread).await;
+                store.claim(&thread, Take::Replace).await?
+            }
             Busy::Wait(time) => wait(&*store, &thread, time).await?,
+        };
+        let queue = Queue::before(&store, &thread, claim.next, durability);
+        let store = match &queue {
+            Some(queue) => Arc::clone(queue) as Arc<dyn CheckpointStore>,
+            None => store,
         };
         let (head, next) = (claim.head.clone(), claim.next);
         // What was to be drained was the call that held the thread then.
@@ -70,6 +92,7 @@ impl<S: State> Log<S> {
         let stale = waited.filter(|wish| wish.kind == WishKind::Drain);
         Ok(Self {
             store,
+            queue,
             graph,
             thread,
             claim,
@@ -89,6 +112,29 @@ impl<S: State> Log<S> {
     /// The store that it is written to.
     pub(crate) fn store(&self) -> Arc<dyn CheckpointStore> {
         Arc::clone(&self.store)
+    }
+
+    /// Tells a listener what is durable, where that is not said by what else it hears.
+    pub(crate) fn listen(&self, listener: &Listener) {
+        if let Some(queue) = &self.queue {
+            queue.listen(listener.clone(), self.claim.epoch);
+        }
+    }
+
+    /// Says that whoever listens has heard of everything that was written.
+    #[inline]
+    pub(crate) fn told(&self) {
+        if let Some(queue) = &self.queue {
+            queue.told();
+        }
+    }
+
+    /// Waits until everything that was written is durable.
+    pub(crate) async fn settled(&self) -> Result<(), StoreError> {
+        match &self.queue {
+            Some(queue) => queue.settled().await,
+            None => Ok(()),
+        }
     }
 
     /// Has bases hold all values themselves: for a log that lies in another one.
@@ -180,7 +226,7 @@ impl<S: State> Log<S> {
             self.touch(change);
         }
         let seq = if fresh { self.next.next() } else { self.next };
-        let (step, status) = (input.step, input.status);
+        let (step, status, at_ms) = (input.step, input.status, input.at_ms);
         let end = (status == Status::Finished).then_some(seq);
         self.row = Some((
             run.clone(),
@@ -190,20 +236,47 @@ impl<S: State> Log<S> {
                 status,
             },
         ));
-        self.boundary(Record::Input(input), step, status, run.as_str(), state)
-            .await
+        let run = Text::from(run);
+        let input = vec![Record::Input(input)];
+        let sheet = self.boundary(input, (step, status, at_ms), run, state)?;
+        Ok(self.put(sheet).await?)
     }
 
     /// Writes a closed superstep, which moves the head. Returns its seq.
     pub(crate) async fn commit(&mut self, commit: CommitRecord, state: &S) -> Result<Seq, Written> {
-        let (step, status) = (commit.step, commit.status);
-        let run = self
-            .head
-            .as_ref()
-            .map(|head| head.run.clone())
-            .unwrap_or_default();
-        self.boundary(Record::Commit(commit), step, status, &run, state)
-            .await
+        let sheet = self.sheet(commit, state)?;
+        Ok(self.put(sheet).await?)
+    }
+
+    /// Prepares the write of a closed superstep, which moves the head.
+    #[inline]
+    pub(crate) fn sheet(&mut self, commit: CommitRecord, state: &S) -> Result<Sheet, Written> {
+        let at = (commit.step, commit.status, commit.at_ms);
+        let records = vec![Record::Commit(commit)];
+        let run = self.head.as_ref().map(|head| head.run.clone());
+        self.boundary(records, at, run.unwrap_or_default(), state)
+    }
+
+    async fn put(&mut self, sheet: Sheet) -> Result<Seq, StoreError> {
+        let Sheet { write, after } = sheet;
+        self.send(write).await?;
+        Ok(self.sent(after))
+    }
+
+    /// Has the store keep a write that is prepared.
+    #[inline]
+    pub(crate) fn send(&self, write: Write) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.append(write)
+    }
+
+    /// Takes up that a write is stored. Returns the seq of the head.
+    #[inline]
+    pub(crate) fn sent(&mut self, After { next, head, clean }: After) -> Seq {
+        let seq = head.seq;
+        self.next = next;
+        self.head = Some(head);
+        self.fresh &= !clean;
+        seq
     }
 
     /// Notes what an update does to fields whose old items a base may refer to.
@@ -213,15 +286,15 @@ impl<S: State> Log<S> {
         }
     }
 
-    async fn boundary(
+    /// Prepares the write of a boundary, whose record comes alone.
+    #[inline]
+    fn boundary(
         &mut self,
-        record: Record,
-        step: u64,
-        status: Status,
-        run: &str,
+        mut records: Vec<Record>,
+        (step, status, now): (u64, Status, u64),
+        run: Text,
         state: &S,
-    ) -> Result<Seq, Written> {
-        let mut records = Vec::with_capacity(3);
+    ) -> Result<Sheet, Written> {
         let mut schema = self.head.as_ref().map_or(self.next, |head| head.schema);
         let mut seq = match self.begins {
             Some(_) => self.next.next(),
@@ -229,11 +302,12 @@ impl<S: State> Log<S> {
         };
         if self.fresh {
             schema = seq;
-            records.push(Record::Schema(schema::schema(self.graph.tables())));
+            let record = Record::Schema(schema::schema(self.graph.tables()));
+            records.insert(records.len() - 1, record);
             seq = seq.next();
         }
-        for timer in self.timers.drain(..) {
-            records.push(Record::Timer(timer));
+        for timer in std::mem::take(&mut self.timers) {
+            records.insert(records.len() - 1, Record::Timer(timer));
             seq = seq.next();
         }
         let mut base = self.head.as_ref().map_or(seq, |head| head.base);
@@ -242,9 +316,8 @@ impl<S: State> Log<S> {
         if self.fresh || self.since_base >= self.base_every {
             let (fields, fresh) = match self.segments.cut(state) {
                 Ok(cut) => cut,
-                Err(fault) => return Err(Written::Unstorable(fault, Box::new(record))),
+                Err(fault) => return Err(Written::Unstorable(fault, records.pop().map(Box::new))),
             };
-            records.push(record);
             records.push(Record::Base(BaseRecord {
                 at: seq.get(),
                 fields,
@@ -252,15 +325,15 @@ impl<S: State> Log<S> {
             segments = fresh;
             base = seq.next();
             self.since_base = 0;
-        } else {
-            records.push(record);
         }
-        let now = now_ms();
-        let view = &self.graph.tables().view;
+        let graph = match &self.head {
+            Some(head) if *head.graph == *self.graph.name() => head.graph.clone(),
+            _ => Text::from(self.graph.name()),
+        };
         let head = Head {
-            graph: view.name.clone(),
+            graph,
             fingerprint: self.graph.fingerprint(),
-            run: run.to_owned(),
+            run,
             branch: self.branch(),
             seq,
             step,
@@ -271,9 +344,9 @@ impl<S: State> Log<S> {
             updated_ms: now,
         };
         let row = self.end_of_run(&head);
-        self.append(records, segments, head, row).await?;
-        self.fresh = false;
-        Ok(seq)
+        let mut sheet = self.write(records, segments, head, row);
+        sheet.after.clean = true;
+        Ok(sheet)
     }
 
     /// Has the next write begin a branch, which stands as this head says.
@@ -429,17 +502,34 @@ impl<S: State> Log<S> {
 
     async fn append(
         &mut self,
-        mut records: Vec<Record>,
+        records: Vec<Record>,
         segments: Vec<([u8; 16], Vec<u8>)>,
         head: Head,
         run: Option<(RunId, RunRow)>,
     ) -> Result<(), StoreError> {
+        let sheet = self.write(records, segments, head, run);
+        self.put(sheet).await?;
+        Ok(())
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        mut records: Vec<Record>,
+        segments: Vec<([u8; 16], Vec<u8>)>,
+        head: Head,
+        run: Option<(RunId, RunRow)>,
+    ) -> Sheet {
         let mut expected = self.seq().unwrap_or_default();
         if let Some((branch, from)) = self.begins.take() {
             records.insert(0, Record::Branch(branch));
             expected = from;
         }
-        let count = records.len() as u64;
+        let after = After {
+            next: Seq::new(self.next.get() + records.len() as u64),
+            head: head.clone(),
+            clean: false,
+        };
         let write = Write {
             fulfils: self.fulfils.take(),
             thread: self.thread.clone(),
@@ -449,13 +539,10 @@ impl<S: State> Log<S> {
             first: self.next,
             records,
             segments,
-            head: head.clone(),
+            head,
             run,
         };
-        self.store.append(write).await?;
-        self.next = Seq::new(self.next.get() + count);
-        self.head = Some(head);
-        Ok(())
+        Sheet { write, after }
     }
 
     fn branch(&self) -> Branch {
@@ -471,11 +558,25 @@ fn hex(fingerprint: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*fingerprint))
 }
 
+/// A write that is prepared, and how the log stands after it.
+pub(crate) struct Sheet {
+    pub(crate) write: Write,
+    pub(crate) after: After,
+}
+
+/// How a log stands after a write.
+pub(crate) struct After {
+    next: Seq,
+    head: Head,
+    /// Whether it has a schema and a base then.
+    clean: bool,
+}
+
 /// Why a boundary was not written.
 pub(crate) enum Written {
     Store(StoreError),
     /// With the record that was to be written.
-    Unstorable(Unstorable, Box<Record>),
+    Unstorable(Unstorable, Option<Box<Record>>),
 }
 
 impl From<StoreError> for Written {

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Cancel, RunError};
+use super::{Cancel, Durability, RunError};
 use crate::engine::Task;
 use crate::graph::{Compiled, GraphView};
 use crate::node::RunContext;
 use crate::policy::{Layer, MemoryCache, NodeCache};
 use crate::state::State;
-use crate::store::Status;
+use crate::store::{Retention, Status};
 
 /// Settings of the runs of a [`Runner`](super::Runner).
 ///
@@ -23,7 +23,9 @@ use crate::store::Status;
 /// - `siblings`: fail fast
 /// - `busy`: refuse
 /// - `poison_limit`: 5 takeovers of one superstep (design §5)
+/// - `durability`: each result before what depends on it (design §6)
 /// - `base_every`: 64 commits (design §6)
+/// - `retention`: all checkpoints stay
 /// - `check_round_trip`: yes; a value that is acknowledged can be read again
 /// - `backlog`: 256 events that a slow reader may be behind before the run waits at a boundary
 /// - `shuffle`: none
@@ -53,8 +55,12 @@ pub struct RunOptions {
     pub busy: Busy,
     /// How often one superstep may be taken over after a crash before the run counts as poisoned.
     pub poison_limit: u32,
+    /// When a run waits until what it has written is durable.
+    pub durability: Durability,
     /// How many commits lie between two stored bases: the most that loading replays.
     pub base_every: u32,
+    /// Which checkpoints of a thread stay.
+    pub retention: Retention,
     /// Whether every update is encoded, decoded and compared before it is stored.
     pub check_round_trip: bool,
     /// How many events a reader may be behind before the run waits for it, at a boundary.
@@ -91,7 +97,9 @@ impl Default for RunOptions {
             siblings: Siblings::FailFast,
             busy: Busy::Refuse,
             poison_limit: 5,
+            durability: Durability::default(),
             base_every: 64,
+            retention: Retention::all(),
             check_round_trip: true,
             backlog: 256,
             shuffle: None,
@@ -169,10 +177,28 @@ impl RunOptions {
         self
     }
 
+    /// Sets when a run waits until what it has written is durable.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
     /// Sets how many commits lie between two stored bases; at least 1.
     #[must_use]
     pub fn base_every(mut self, commits: u32) -> Self {
         self.base_every = commits.max(1);
+        self
+    }
+
+    /// Sets which checkpoints of a thread stay. The others are dropped when a call has ended, whatever
+    /// its end, and every 1,024 supersteps or more of a long one, under the call's own claim. Only
+    /// what lies before a stored base can be dropped, so it is looked at where a base was written
+    /// since the last time. That it cannot be done is a warning in the log of the program, never the
+    /// end of a run.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
         self
     }
 
@@ -323,7 +349,9 @@ impl fmt::Debug for RunOptions {
             .field("siblings", &self.siblings)
             .field("busy", &self.busy)
             .field("poison_limit", &self.poison_limit)
+            .field("durability", &self.durability)
             .field("base_every", &self.base_every)
+            .field("retention", &self.retention)
             .field("check_round_trip", &self.check_round_trip)
             .field("backlog", &self.backlog)
             .field("shuffle", &self.shuffle)

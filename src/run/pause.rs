@@ -227,6 +227,9 @@ impl<S: State> Run<S> {
             // A task that was cut meanwhile does not wait for it any more.
             let _ = done.send(());
         }
+        if let Some(log) = &self.log {
+            log.told();
+        }
         Ok(())
     }
 

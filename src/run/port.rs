@@ -266,6 +266,16 @@ pub(crate) fn channel(backlog: usize) -> (Listener, Events) {
 }
 
 impl Listener {
+    /// Says that the log is durable up to a record.
+    pub(crate) fn durable(&self, epoch: Epoch, up_to: Seq) {
+        self.send(Event {
+            epoch,
+            seq: None,
+            within: None,
+            kind: EventKind::Durable { up_to },
+        });
+    }
+
     fn send(&self, event: Event) {
         self.behind.events.fetch_add(1, Ordering::SeqCst);
         // A reader that has gone is noticed by the driver, not here.

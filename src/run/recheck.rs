@@ -455,7 +455,7 @@ impl<S: State> Replay<'_, S> {
             }
         };
         let now = record::edges(graph, &taken);
-        if now != edges {
+        if *now != *edges {
             self.report.differences.push(Difference::Edges {
                 seq,
                 recorded: edges.iter().map(record::taken_edge).collect(),
@@ -469,9 +469,9 @@ impl<S: State> Replay<'_, S> {
                 return Ok(());
             }
         };
-        if now != frontier {
+        if *now != *frontier {
             let tasks = |tasks: &[StoredTask]| {
-                let task = |task: &StoredTask| (task.node.clone(), task.payload.clone());
+                let task = |task: &StoredTask| (task.node.to_string(), task.payload.clone());
                 tasks.iter().map(task).collect()
             };
             self.report.differences.push(Difference::Next {

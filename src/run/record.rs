@@ -6,10 +6,10 @@ use crate::event::{ErrorText, EventKind, FieldUpdate, TakenEdge, Try};
 use crate::graph::Compiled;
 use crate::ids::{NodeName, RunId, Step, TaskPath, ThreadId};
 use crate::policy::Attempt;
-use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, State, field_called};
+use crate::state::{AnyField, CodecError, EncodedBase, EncodedChange, Merges, State, field_called};
 use crate::store::{
-    OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError, StoredTask,
-    StoredValue,
+    Few, OutcomeRecord, StoredAttempt, StoredBase, StoredChange, StoredEdge, StoredError,
+    StoredTask, StoredValue, Text,
 };
 
 /// A value that cannot be stored: the field or worker, and why.
@@ -19,8 +19,8 @@ pub(crate) type Unstorable = (String, CodecError);
 pub(crate) fn changes<S: State>(
     update: &S::Update,
     check: bool,
-) -> Result<Vec<StoredChange>, Unstorable> {
-    let mut changes = Vec::new();
+) -> Result<Few<StoredChange>, Unstorable> {
+    let mut changes = Few::new();
     for field in S::fields() {
         let fault = |why| (field.name().to_owned(), why);
         if check {
@@ -32,9 +32,14 @@ pub(crate) fn changes<S: State>(
                 EncodedBase::Clear => StoredBase::Clear,
                 EncodedBase::Overwrite(value) => StoredBase::Overwrite(value),
             };
+            let merges = match merges {
+                Merges::None => Few::new(),
+                Merges::One(bytes) => Few::one(bytes),
+                Merges::Many(all) => all.into(),
+            };
             let codec = field.codec().number();
             changes.push(StoredChange {
-                field: field.name().to_owned(),
+                field: Text::fixed(field.name()),
                 codec,
                 base,
                 merges,
@@ -65,11 +70,15 @@ pub(crate) fn update<S: State>(
         };
         let encoded = EncodedChange {
             base,
-            merges: change.merges.clone(),
+            merges: match change.merges.as_slice() {
+                [] => Merges::None,
+                [one] => Merges::One(one.clone()),
+                all => Merges::Many(all.to_vec()),
+            },
         };
         field
             .decode_change(&mut update, &encoded)
-            .map_err(|why| (change.field.clone(), why))?;
+            .map_err(|why| (change.field.as_str().to_owned(), why))?;
     }
     Ok(update)
 }
@@ -107,7 +116,7 @@ pub(crate) fn frontier<S: State>(
     graph: &Compiled<S>,
     tasks: &[Task],
     check: bool,
-) -> Result<Vec<StoredTask>, Unstorable> {
+) -> Result<Few<StoredTask>, Unstorable> {
     let encode = |task: &Task| {
         let entry = graph.node(task.node);
         let payload = match (&task.payload, &entry.payload) {
@@ -121,25 +130,31 @@ pub(crate) fn frontier<S: State>(
             _ => None,
         };
         Ok(StoredTask {
-            node: entry.name.as_str().to_owned(),
+            node: Text::from(&entry.name),
             index: task.index,
             from: name(graph, task.via.from),
-            by: task.via.label.to_owned(),
+            by: Text::fixed(task.via.label),
             payload,
         })
     };
-    tasks.iter().map(encode).collect()
+    match tasks {
+        [task] => encode(task).map(Few::one),
+        tasks => tasks.iter().map(encode).collect(),
+    }
 }
 
 /// Turns taken edges into records.
-pub(crate) fn edges<S: State>(graph: &Compiled<S>, taken: &[Taken]) -> Vec<StoredEdge> {
+pub(crate) fn edges<S: State>(graph: &Compiled<S>, taken: &[Taken]) -> Few<StoredEdge> {
     let edge = |taken: &Taken| StoredEdge {
         from: name(graph, taken.from),
-        label: taken.label.to_owned(),
+        label: Text::fixed(taken.label),
         to: name(graph, taken.to),
         tasks: taken.tasks,
     };
-    taken.iter().map(edge).collect()
+    match taken {
+        [taken] => Few::one(edge(taken)),
+        taken => taken.iter().map(edge).collect(),
+    }
 }
 
 /// Turns a task's end into a record.
@@ -166,12 +181,15 @@ pub(crate) fn outcome<S: State>(
     };
     Ok(OutcomeRecord {
         step,
-        node: entry.name.as_str().to_owned(),
+        node: Text::from(&entry.name),
         index: task.index,
-        exit: exit.map(str::to_owned),
+        exit: exit.map(Text::fixed),
         tolerated: outcome.ended == Ended::Tolerated,
         changes: changes::<S>(&outcome.update, check)?,
-        attempts: attempts.iter().map(attempt).collect(),
+        attempts: match attempts {
+            [one] => Few::one(attempt(one)),
+            attempts => attempts.iter().map(attempt).collect(),
+        },
         caught,
     })
 }
@@ -189,22 +207,22 @@ pub(crate) fn attempt(attempt: &Attempt) -> StoredAttempt {
     }
 }
 
-fn name<S: State>(graph: &Compiled<S>, node: Option<u32>) -> String {
-    node.map(|node| graph.place_name(node).as_str().to_owned())
+fn name<S: State>(graph: &Compiled<S>, node: Option<u32>) -> Text {
+    node.map(|node| Text::from(graph.place_name(node)))
         .unwrap_or_default()
 }
 
 /// A stored change as an event tells it.
 pub(crate) fn field_update(change: &StoredChange) -> FieldUpdate {
     FieldUpdate {
-        field: change.field.clone(),
+        field: change.field.as_str().to_owned(),
         codec: change.codec,
         cleared: change.base == StoredBase::Clear,
         overwritten: match &change.base {
             StoredBase::Overwrite(value) => Some(value.clone()),
             StoredBase::Keep | StoredBase::Clear => None,
         },
-        merged: change.merges.clone(),
+        merged: change.merges.to_vec(),
     }
 }
 
@@ -212,7 +230,7 @@ pub(crate) fn field_update(change: &StoredChange) -> FieldUpdate {
 pub(crate) fn taken_edge(edge: &StoredEdge) -> TakenEdge {
     TakenEdge {
         from: NodeName::new(&edge.from).ok(),
-        label: edge.label.clone(),
+        label: edge.label.as_str().to_owned(),
         to: NodeName::new(&edge.to).ok(),
         tasks: edge.tasks,
     }
@@ -244,7 +262,7 @@ pub(crate) fn task_finished(outcome: &OutcomeRecord) -> EventKind {
         .unwrap_or(u32::MAX)
         .max(1);
     let tries = outcome.attempts.iter().map(tried).collect();
-    let exit = outcome.exit.clone();
+    let exit = outcome.exit.as_ref().map(|exit| exit.as_str().to_owned());
     if let Some(error) = &outcome.caught {
         return EventKind::TaskFailed {
             task,

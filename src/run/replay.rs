@@ -210,7 +210,7 @@ impl<S: State> Reader<'_, S> {
                 return Err(RunError::UnknownNode {
                     thread: self.thread.clone(),
                     at: self.at,
-                    node: stored.node.clone(),
+                    node: stored.node.to_string(),
                     known: self
                         .graph
                         .nodes
@@ -281,7 +281,7 @@ impl<S: State> Reader<'_, S> {
                 let exits = entry
                     .map(|entry| entry.exits.as_slice())
                     .unwrap_or_default();
-                match exits.iter().position(|exit| exit == label) {
+                match exits.iter().position(|exit| *label == *exit) {
                     Some(exit) => Ended::Exit(exit as u32),
                     None => {
                         return Err(self.mismatch(

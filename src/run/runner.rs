@@ -14,12 +14,14 @@ use super::inner::{Host, Inners};
 use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::port::{Listener, RunPort, channel};
+use super::retain::Retaining;
 use super::settle::{LeftOpen, Settled};
 use super::stop::{Stop, after, has_timer};
 use super::stream::RunStream;
 use super::wish::Ear;
 use super::{
-    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, recall, record, schema,
+    Busy, Cancel, Command, Report, RunError, RunOptions, Siblings, join, queue, recall, record,
+    schema,
 };
 use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
@@ -28,7 +30,7 @@ use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
 use crate::node::RunContext;
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
-use crate::store::{CheckpointStore, InputRecord, Status, StoreError};
+use crate::store::{CheckpointStore, Few, InputRecord, Status, StoreError};
 
 /// Runs the threads of one graph, in one store or in none.
 ///
@@ -219,12 +221,14 @@ impl<S: State> Runner<S> {
         self.enter(thread, command, None).await
     }
 
-    /// The state at a checkpoint of any branch: an input or a commit, by its seq.
+    /// The state at a checkpoint of any branch: an input or a commit, by its seq. What runs of the
+    /// thread in this process have accepted is made durable first.
     ///
     /// # Errors
     /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
+        queue::settle(thread).await;
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
         Ok(Snapshot::shared(loaded.position.state))
@@ -236,8 +240,19 @@ impl<S: State> Runner<S> {
     /// [`RunError::NotFound`], and what reading may find.
     pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
-        let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
-        self.state_at(thread, head.seq).await
+        queue::settle(thread).await;
+        let mut head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
+        loop {
+            let state = self.state_at(thread, head.seq).await;
+            if state.is_ok() {
+                return state;
+            }
+            // A run that moves the head on may drop meanwhile what the old one is read from.
+            match store.head(thread).await? {
+                Some(moved) if moved.base != head.base => head = moved,
+                _ => return state,
+            }
+        }
     }
 
     /// Claims the thread, loads it, and applies the command.
@@ -276,7 +291,8 @@ impl<S: State> Runner<S> {
             Some(store) => {
                 let (store, graph) = (Arc::clone(store), self.graph.clone());
                 let (busy, every) = (self.options.busy, self.options.base_every);
-                Some(Log::claim(store, graph, thread.clone(), busy, every).await?)
+                let durability = self.options.durability;
+                Some(Log::claim(store, graph, thread.clone(), busy, every, durability).await?)
             }
             None => None,
         };
@@ -434,7 +450,7 @@ impl<S: State> Runner<S> {
         let kept = log.is_some() || listener.is_some();
         let check = log.is_some() && self.options.check_round_trip;
         let update = match record::changes::<S>(&input, check) {
-            _ if !kept => Vec::new(),
+            _ if !kept => Few::new(),
             Err(fault) if log.is_some() => return Err(encode("the input")(fault)),
             changes => changes.unwrap_or_default(),
         };
@@ -466,7 +482,7 @@ impl<S: State> Runner<S> {
                 step,
                 closed: closed.into_iter().map(|(_, seq)| seq).collect(),
                 settled: changes,
-                update: update.clone(),
+                update: update.to_vec(),
                 values: record::values(&*position.state, &by_value).map_err(encode("a reducer"))?,
                 edges: edges.clone(),
                 frontier: record::frontier(tables, &position.frontier, check)
@@ -595,6 +611,9 @@ impl<S: State> Runner<S> {
             .options
             .concurrency
             .map(|tasks| Arc::new(Limit::new(tasks)) as Arc<dyn Layer>);
+        if let (Some(log), Some(listener)) = (&log, &listener) {
+            log.listen(listener);
+        }
         let host = self.host.as_ref();
         let inners = match host {
             Some(host) => Arc::clone(&host.port.inners),
@@ -633,6 +652,16 @@ impl<S: State> Runner<S> {
             pulse: host.and_then(|host| host.pulse.clone()),
         };
         let deadline = self.options.deadline;
+        let retaining = match &log {
+            Some(log) if !self.options.retention.keeps_all() => Retaining::from(
+                log.claimed()
+                    .head
+                    .as_ref()
+                    .map(|head| head.base)
+                    .unwrap_or_default(),
+            ),
+            _ => Retaining::NEVER,
+        };
         Run {
             shared: Arc::new(Shared {
                 graph: self.graph.clone(),
@@ -664,6 +693,8 @@ impl<S: State> Runner<S> {
             executed: 0,
             limited: None,
             ended_at: None,
+            retaining,
+            watch: None,
         }
     }
 }

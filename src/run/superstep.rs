@@ -25,7 +25,7 @@ use crate::policy::Attempt;
 use crate::state::State;
 
 /// How a task and a reason to stop have met.
-enum Raced<T> {
+pub(super) enum Raced<T> {
     /// The task ended first.
     Ended(T),
     /// The task ended within its grace time.
@@ -363,7 +363,7 @@ impl<S: State> Run<S> {
 
     /// Awaits a task, or the reason to stop; what ends within the grace time counts. What has not
     /// begun by then, because a layer holds it, does not begin any more.
-    async fn race<T>(
+    pub(super) async fn race<T>(
         &mut self,
         task: impl Future<Output = T>,
         begun: Option<&AtomicBool>,

@@ -10,7 +10,7 @@ use super::load::{self, Loaded};
 use super::log::{Log, Written};
 use super::record::{self, Unstorable};
 use super::runner::not_found;
-use super::{RunError, Runner, join};
+use super::{Durability, RunError, Runner, join};
 use crate::engine::{
     Ended, Outcome, Outcomes, Planned, Position, Routed, Task, Unreduced, Via, plan, reduce, route,
 };
@@ -19,8 +19,8 @@ use crate::ids::{Branch, NodeName, RunId, Seq, Step, TaskPath, ThreadId};
 use crate::policy::now_ms;
 use crate::state::{MergeFault, State};
 use crate::store::{
-    BranchRecord, CheckpointStore, CommitRecord, Head, OutcomeRef, Place, Record, RunRow, Status,
-    StoppedRecord, StoreError, Tree, at_rest,
+    BranchRecord, CheckpointStore, CommitRecord, Few, Head, OutcomeRef, Place, Record, RunRow,
+    Status, StoppedRecord, StoreError, Tree, at_rest,
 };
 
 /// How many records are read at once.
@@ -301,7 +301,7 @@ impl<S: State> Runner<S> {
             joins,
             timers,
             status: at_rest(self.options.status_at(tables, &position.frontier, &[])),
-            outcomes: vec![OutcomeRef::Inline(stored.clone())],
+            outcomes: Few::one(OutcomeRef::Inline(stored.clone())),
         };
         stored.changes.iter().for_each(|change| log.touch(change));
         let state = Arc::clone(&position.state);
@@ -353,7 +353,7 @@ impl<S: State> Runner<S> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
         let (graph, id) = (self.graph.clone(), thread.clone());
         let (busy, every) = (self.options.busy, self.options.base_every);
-        let log = Log::claim(Arc::clone(store), graph, id, busy, every).await?;
+        let log = Log::claim(Arc::clone(store), graph, id, busy, every, Durability::Each).await?;
         let head = log.head().cloned().ok_or_else(|| not_found(thread))?;
         Ok((Arc::clone(store), log, head))
     }
@@ -399,7 +399,7 @@ fn stands(
         return Err(RunError::Pruned { thread, seq });
     };
     Ok(Head {
-        run: run.to_owned(),
+        run: run.into(),
         branch,
         seq,
         step: place.step,

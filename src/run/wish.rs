@@ -52,7 +52,7 @@ async fn ask(
 ) -> Result<Asked, RunError> {
     let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
     let wish = Wish {
-        run: head.run,
+        run: head.run.into(),
         kind,
         at_ms: now_ms(),
         reason,

@@ -17,7 +17,7 @@ pub struct EncodedChange {
     /// What happens before the merges.
     pub base: EncodedBase,
     /// What the reducer is given, in order.
-    pub merges: Vec<Vec<u8>>,
+    pub merges: Merges<Vec<u8>>,
 }
 
 /// What a change does before anything is merged, as bytes.
@@ -210,12 +210,12 @@ where
             Base::Overwrite(value) => EncodedBase::Overwrite(Field::codec(self).encode(value)?),
         };
         let merges = match &change.merges {
-            Merges::None => Vec::new(),
-            Merges::One(update) => vec![Field::codec(self).encode(update)?],
-            Merges::Many(all) => all
-                .iter()
-                .map(|update| Field::codec(self).encode(update))
-                .collect::<Result<_, _>>()?,
+            Merges::None => Merges::None,
+            Merges::One(update) => Merges::One(Field::codec(self).encode(update)?),
+            Merges::Many(all) => {
+                let all = all.iter().map(|update| Field::codec(self).encode(update));
+                Merges::Many(all.collect::<Result<_, _>>()?)
+            }
         };
         Ok(Some(EncodedChange { base, merges }))
     }
@@ -231,7 +231,7 @@ where
             EncodedBase::Clear => slot.clear(),
             EncodedBase::Overwrite(bytes) => slot.overwrite(Field::codec(self).decode(bytes)?),
         }
-        for bytes in &change.merges {
+        for bytes in change.merges.iter() {
             slot.merge(Field::codec(self).decode(bytes)?);
         }
         Ok(())

@@ -22,9 +22,12 @@ pub(crate) enum Base<T> {
 
 /// What the reducer is given. Nearly always nothing or one value, so neither allocates.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Merges<U> {
+pub enum Merges<U> {
+    /// Nothing.
     None,
+    /// One value.
     One(U),
+    /// Several, in order.
     Many(Vec<U>),
 }
 

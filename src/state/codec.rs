@@ -46,9 +46,13 @@ impl Codec {
     pub fn encode<T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, CodecError> {
         match self {
             Codec::MessagePack => {
-                rmp_serde::to_vec_named(value).map_err(|why| CodecError::Encode {
-                    reason: why.to_string(),
-                })
+                let mut bytes = Exact::default();
+                rmp_serde::encode::write_named(&mut bytes, value).map_err(|why| {
+                    CodecError::Encode {
+                        reason: why.to_string(),
+                    }
+                })?;
+                Ok(bytes.finish())
             }
             Codec::Bincode => strict().serialize(value).map_err(|why| CodecError::Encode {
                 reason: why.to_string(),
@@ -111,6 +115,59 @@ impl Codec {
             type_name: std::any::type_name::<T>(),
             reason: "another value came back".to_owned(),
         })
+    }
+}
+
+/// Collects bytes whose number is not known before, and gives a vector that has room for no more:
+/// what is short, as most values are, is allocated once.
+struct Exact {
+    short: [u8; 256],
+    len: usize,
+    long: Vec<u8>,
+}
+
+impl Default for Exact {
+    fn default() -> Self {
+        Self {
+            short: [0; 256],
+            len: 0,
+            long: Vec::new(),
+        }
+    }
+}
+
+impl Exact {
+    fn finish(mut self) -> Vec<u8> {
+        match self.long.is_empty() {
+            true => self.short[..self.len].to_vec(),
+            false => {
+                self.long.shrink_to_fit();
+                self.long
+            }
+        }
+    }
+}
+
+impl std::io::Write for Exact {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let end = self.len + bytes.len();
+        if let Some(room) = self.short.get_mut(self.len..end)
+            && self.long.is_empty()
+        {
+            room.copy_from_slice(bytes);
+            self.len = end;
+        } else {
+            if self.long.is_empty() {
+                self.long.extend_from_slice(&self.short[..self.len]);
+            }
+            self.long.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

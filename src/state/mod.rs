@@ -25,7 +25,7 @@ pub use builtin::{
     Add, Append, ByKey, Ephemeral, Keep, KeepBest, KeepFirst, Keyed, Max, Merge, Min, Or, Ranked,
     Replace, Union,
 };
-pub use change::{Change, Updates};
+pub use change::{Change, Merges, Updates};
 pub use codec::{Codec, CodecError, ItemReader, ItemWriter};
 pub use derived::{Asked, Both, Comparable, Fitting, Incomparable, Slot, fits, show_update};
 pub(crate) use digest::of_key as digest_of;

@@ -10,6 +10,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::base64;
+use super::few::Few;
 use super::memory::hex;
 
 pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
@@ -39,8 +40,8 @@ pub(super) mod many {
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
-    ) -> Result<Vec<Vec<u8>>, D::Error> {
-        let many = Vec::<Owned>::deserialize(from)?;
+    ) -> Result<Few<Vec<u8>>, D::Error> {
+        let many = Few::<Owned>::deserialize(from)?;
         Ok(many.into_iter().map(|bytes| bytes.0).collect())
     }
 }

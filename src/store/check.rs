@@ -7,6 +7,7 @@ use super::archive::Extent;
 use super::contract::{CheckpointStore, Head, StoreError, Stored};
 use super::finding::{Finding, Severity, Spot};
 use super::retain::Survey;
+use super::retention::Retention;
 use super::rules::{RESTORE, Rules};
 use crate::ids::{Seq, ThreadId};
 
@@ -38,6 +39,23 @@ impl Checked {
 
 /// Checks a thread. What cannot be read is a finding, so this has no error of its own.
 pub async fn check(store: &dyn CheckpointStore, thread: &ThreadId) -> Checked {
+    loop {
+        let before = floor(store, thread).await;
+        let checked = look(store, thread).await;
+        // What a run drops of its own thread meanwhile is no damage.
+        if checked.is_sound() || before.is_none() || floor(store, thread).await == before {
+            return checked;
+        }
+    }
+}
+
+/// From where on the log is whole.
+async fn floor(store: &dyn CheckpointStore, thread: &ThreadId) -> Option<Seq> {
+    let extent = store.extent(thread).await.ok().flatten();
+    extent.map(|extent| extent.floor)
+}
+
+async fn look(store: &dyn CheckpointStore, thread: &ThreadId) -> Checked {
     let mut all = Checked {
         head: None,
         records: 0,
@@ -87,30 +105,26 @@ pub async fn check(store: &dyn CheckpointStore, thread: &ThreadId) -> Checked {
         Err(error) => all.findings.push(unreadable(thread, Spot::Wish, &error)),
     }
     let mut survey = Survey::new(&head);
-    let mut seqs = Vec::new();
     let mut reading = Reading {
         store,
         thread,
         all: &mut all,
     };
     let is_whole = reading
-        .records(extent.as_ref(), &mut rules, |stored| {
-            survey.see(stored);
-            seqs.push(stored.seq.get());
-        })
+        .records(extent.as_ref(), &mut rules, |stored| survey.see(stored))
         .await;
     if is_whole {
         let found = rules.finish();
-        let kept = survey.finish();
+        let kept = survey.finish(&Retention::last(1), 0);
         all.findings.extend(found);
-        let dropped = kept.map_or(0, |kept| seqs.iter().filter(|seq| !kept.has(**seq)).count());
+        let dropped = kept.map_or(0, |kept| kept.records.dropped);
         if dropped > 0 && all.is_sound() {
             all.findings.push(Finding {
                 severity: Severity::Note,
                 thread: thread.clone(),
                 place: Spot::Thread,
                 what: format!("{dropped} records are of older checkpoints only"),
-                next: "free them with `prune`, if no older checkpoint is needed",
+                next: "free them with `prune` or `compact`, if no older checkpoint is needed",
             });
         }
     }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::archive::{Extent, ThreadArchive};
 use super::record::{Record, Status};
 use super::remains::{self, Owner, Remains};
+use super::retention::{Retain, Retained, Retention};
+use super::text::Text;
 use super::wish::{self, Asked, Wish, Wished, Wishes};
 use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 
@@ -146,15 +148,34 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// either.
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError>;
 
-    /// Drops the records before the position of the newest base, and the segments that nothing
-    /// refers to any more. The head, an open superstep, the runs, and older records that a kept one
-    /// needs (the schema, the run's input, outcomes) stay; older checkpoints can no longer be read.
-    /// Of a log with branches this is done branch by branch, so that the newest position of each
-    /// can be read.
+    /// Drops the checkpoints of a thread that a [`Retention`] does not keep, with the records and
+    /// segments that nothing needs any more, atomically and durably. What stays is unchanged: the head
+    /// of each branch, an open superstep, the runs, and older records that a kept one needs (the schema,
+    /// the run's input, outcomes). A policy that keeps all drops only segments without a reference.
+    ///
+    /// A call may do this to the thread that it holds itself; its next write follows as if nothing
+    /// had happened.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] while a call holds it; for a caller that names its own claim
+    /// [`StoreError::Fenced`], where that is not the newest.
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError>;
+
+    /// Drops all checkpoints but the head of each branch, and those that are read from the same base.
+    ///
+    /// Default: [`retain`](Self::retain) with `Retention::last(1)`.
     ///
     /// # Errors
     /// [`StoreError::Busy`] while a call holds it.
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError>;
+    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        let what = Retain {
+            thread: thread.clone(),
+            retention: Retention::last(1),
+            now_ms: 0,
+            holder: None,
+        };
+        self.retain(what).await.map(|_| ())
+    }
 
     /// Keeps a wish for whoever holds the thread, durably, and tells the holder. Needs no claim. A
     /// wish that asks for no more than one that waits already changes nothing.
@@ -256,12 +277,12 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The graph's name.
-    pub graph: String,
+    pub graph: Text,
     /// The graph's fingerprint.
     #[serde(with = "super::bytes::short")]
     pub fingerprint: [u8; 16],
     /// The current run.
-    pub run: String,
+    pub run: Text,
     /// The current branch.
     pub branch: Branch,
     /// The input or commit that is the current position; on a branch that was just begun, one of
@@ -388,6 +409,24 @@ pub enum StoreError {
         found: u16,
         /// The version that this program speaks.
         known: u16,
+    },
+    /// The store is kept by another engine than the one that was to open it.
+    #[error("the store {} is kept by {found}, not by {expected}: threads move from one to the other by export and import", path.display())]
+    OtherEngine {
+        /// The store's folder.
+        path: PathBuf,
+        /// The engine that keeps it.
+        found: &'static str,
+        /// The engine that was to open it.
+        expected: &'static str,
+    },
+    /// The program was built without the engine of a store.
+    #[error("the store {} needs {engine}, and this program was built without it", path.display())]
+    NoEngine {
+        /// The store's folder.
+        path: PathBuf,
+        /// The engine: the name of a feature of this crate.
+        engine: &'static str,
     },
     /// Stored bytes cannot be trusted.
     #[error("{place} is damaged: {found}. {hint}")]

@@ -132,6 +132,12 @@ pub fn encode_record(
     )
 }
 
+/// How many bytes a record has as a body; the most that a body may have for one that has more.
+pub(crate) fn body_len(record: &Record) -> usize {
+    let size = strict().serialized_size(record);
+    size.map_or(MAX_BODY_BYTES, |size| size as usize)
+}
+
 /// Takes the record out of a frame that must be that of `thread` and `seq`.
 ///
 /// # Errors

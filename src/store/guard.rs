@@ -48,6 +48,19 @@ impl Standing {
         }
     }
 
+    /// Whether a write may be applied to a thread that stands like this.
+    #[inline]
+    pub(crate) fn admits(&self, write: &Write) -> Result<(), StoreError> {
+        let fits = write.epoch == self.epoch
+            && self.epoch.get() > 0
+            && write.expected == self.head
+            && write.first == self.next;
+        match fits {
+            true => Ok(()),
+            false => self.admit(&Asks::of(write)),
+        }
+    }
+
     /// Whether a write that asks this may be applied to a thread that stands like this.
     pub(crate) fn admit(&self, asks: &Asks) -> Result<(), StoreError> {
         // Epochs begin at 1: a thread that was never claimed admits nobody.
@@ -68,6 +81,18 @@ impl Standing {
             });
         }
         Ok(())
+    }
+}
+
+/// Whether a claim with this epoch is the newest one of a thread.
+pub(crate) fn owns(thread: &ThreadId, epoch: Epoch, current: Epoch) -> Result<(), StoreError> {
+    match epoch == current {
+        true => Ok(()),
+        false => Err(StoreError::Fenced {
+            thread: thread.clone(),
+            found: epoch,
+            current,
+        }),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::Stored;
 use super::frame::{FrameError, ThreadKey, decode_record, encode_record};
+use super::kind::FrameKind;
 use super::record::{InnerRecord, Record};
 use crate::ids::{Branch, Epoch, Seq, TaskPath};
 
@@ -28,6 +29,11 @@ impl InnerRecord {
             seq: seq.get(),
             record: encode_record(NO_THREAD, seq, Branch::new(0), epoch, record)?,
         })
+    }
+
+    /// What the record inside says that it is, unverified; none for bytes that are no frame.
+    pub(crate) fn kind(&self) -> Option<FrameKind> {
+        self.record.get(4).copied().and_then(FrameKind::parse)
     }
 
     /// The task that runs the subgraph, and the record of its log.

@@ -26,6 +26,14 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
+    pub(crate) const SCHEMA: Self = Self::Record(1);
+    pub(crate) const INPUT: Self = Self::Record(2);
+    pub(crate) const STARTED: Self = Self::Record(3);
+    pub(crate) const OUTCOME: Self = Self::Record(4);
+    pub(crate) const COMMIT: Self = Self::Record(5);
+    pub(crate) const BASE: Self = Self::Record(6);
+    pub(crate) const BEGUN: Self = Self::Record(15);
+
     /// The kind of a record.
     pub fn of(record: &Record) -> Self {
         Self::Record(match record {

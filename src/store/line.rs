@@ -15,6 +15,10 @@ use crate::ids::{Branch, Epoch, RunId, Seq, ThreadId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and a pointer to it would be an allocation"
+)]
 pub enum ExportLine {
     /// A thread begins.
     Thread(ThreadLine),

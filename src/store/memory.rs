@@ -11,8 +11,9 @@ use async_trait::async_trait;
 
 use super::archive::{Extent, SegmentSize, ThreadArchive, start};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
-use super::guard::{Asks, Standing, after, sound};
+use super::guard::{Asks, Standing, after, owns, sound};
 use super::retain::Survey;
+use super::retention::{Retain, Retained};
 use super::wish::{self, Heeds, Wish, WishSender, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
 
@@ -108,13 +109,15 @@ impl CheckpointStore for MemoryStore {
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         sound(&write)?;
         let next = after(&write);
-        let asks = Asks::of(&write);
-        let heeds = Heeds::of(&write);
         let mut threads = self.lock();
         let Some(log) = threads.get_mut(&write.thread) else {
-            return Standing::unknown().admit(&asks);
+            return Standing::unknown().admit(&Asks::of(&write));
         };
-        log.standing().admit(&asks)?;
+        log.standing().admits(&write)?;
+        if log.wish.is_some() {
+            let heeds = Heeds::of(&write);
+            log.wish.take_if(|wish| heeds.ends(wish));
+        }
         let mut seq = write.first;
         for record in write.records {
             log.records.push(Stored {
@@ -133,7 +136,6 @@ impl CheckpointStore for MemoryStore {
         }
         log.head = Some(write.head);
         log.last = Seq::new(next.get() - 1);
-        log.wish.take_if(|wish| heeds.ends(wish));
         Ok(())
     }
 
@@ -333,22 +335,30 @@ impl CheckpointStore for MemoryStore {
         Ok(())
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        let thread = &what.thread;
         let mut threads = self.lock();
         let Some(log) = threads.get_mut(thread) else {
-            return Ok(());
+            return Ok(Retained::default());
         };
-        log.seize(thread)?;
+        match what.holder {
+            Some(epoch) => owns(thread, epoch, log.epoch)?,
+            None => log.seize(thread)?,
+        }
         let Some(head) = &log.head else {
-            return Ok(());
+            return Ok(Retained::default());
         };
         let mut survey = Survey::new(head);
         log.records.iter().for_each(|stored| survey.see(stored));
-        if let Some(kept) = survey.finish() {
-            log.records.retain(|stored| kept.has(stored.seq.get()));
-            log.segments.retain(|id, _| kept.segments.contains(id));
-        }
-        Ok(())
+        let Some(kept) = survey.finish(&what.retention, what.now_ms) else {
+            return Ok(Retained {
+                dropped: 0,
+                kept: log.records.len() as u64,
+            });
+        };
+        log.records.retain(|stored| kept.has(stored.seq.get()));
+        log.segments.retain(|id, _| kept.segments.contains(id));
+        Ok(kept.records)
     }
 }
 

@@ -11,8 +11,9 @@ mod check;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod disk;
+mod few;
 mod finding;
 mod frame;
 mod guard;
@@ -23,28 +24,36 @@ mod memory;
 mod record;
 mod remains;
 mod retain;
-#[cfg(feature = "sled")]
+mod retention;
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
 mod salvage;
+mod text;
+mod transfer;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod wreck;
 
-#[cfg(feature = "sled")]
-pub use self::disk::{DiskStore, Sled, SledOptions, SledStore};
-#[cfg(feature = "sled")]
-#[cfg(feature = "encryption")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
+pub use self::disk::{DiskStore, StoreEngine};
+#[cfg(feature = "fjall")]
+pub use self::disk::{Fjall, FjallOptions, FjallStore};
+#[cfg(all(feature = "encryption", any(feature = "sled", feature = "fjall")))]
 pub use self::disk::{KeyError, Keyring};
+#[cfg(feature = "sled")]
+pub use self::disk::{Sled, SledOptions, SledStore};
 #[cfg(all(feature = "window", unix))]
 pub use self::window::{Peer, Window};
 pub use archive::{Extent, SegmentSize, ThreadArchive};
 pub(crate) use branches::{Branches, Place, Tree, at_rest};
 pub use check::{Checked, check};
 pub use contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
+pub use few::Few;
 pub use finding::{Finding, Severity, Spot};
+pub(crate) use frame::body_len;
 pub use frame::{
     FORMAT_VERSION, FrameError, FrameHeader, HEADER_BYTES, MAX_BODY_BYTES, ThreadKey,
     decode_record, decode_row, decode_segment, encode_record, encode_row, encode_segment,
@@ -62,7 +71,10 @@ pub use record::{
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
 pub use remains::{Owner, Remains};
+pub use retention::{Retain, Retained, Retention, Surplus};
 pub use salvage::{Salvage, salvage};
+pub use text::Text;
+pub use transfer::{Transferred, transfer};
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 pub use wreck::Wreck;

@@ -7,10 +7,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::few::Few;
+use super::text::Text;
+
 /// One entry of a thread's log. The order of the variants is part of the stored format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and a pointer to it would be an allocation"
+)]
 pub enum Record {
     /// What the state looked like to the program that wrote what follows.
     Schema(SchemaRecord),
@@ -113,14 +120,14 @@ pub struct FieldRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredChange {
     /// The field's name.
-    pub field: String,
+    pub field: Text,
     /// The codec of the bytes: 1 MessagePack with names, 2 bincode.
     pub codec: u8,
     /// What happens before the merges.
     pub base: StoredBase,
     /// What the reducer is given, in order.
     #[serde(with = "super::bytes::many")]
-    pub merges: Vec<Vec<u8>>,
+    pub merges: Few<Vec<u8>>,
 }
 
 /// What a change does before anything is merged.
@@ -151,13 +158,13 @@ pub struct StoredValue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredTask {
     /// The node's name.
-    pub node: String,
+    pub node: Text,
     /// The place among the tasks of that node.
     pub index: u32,
     /// The node it was reached from; empty for the start.
-    pub from: String,
+    pub from: Text,
     /// The label of the edge it was reached by; empty for a plain edge.
-    pub by: String,
+    pub by: Text,
     /// A worker's payload, as MessagePack with names.
     #[serde(with = "super::bytes::maybe")]
     pub payload: Option<Vec<u8>>,
@@ -179,11 +186,11 @@ pub struct StoredJoin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredEdge {
     /// From which node; empty for the start.
-    pub from: String,
+    pub from: Text,
     /// The exit's label; empty for a plain edge.
-    pub label: String,
+    pub label: Text,
     /// To which node; empty for the end.
-    pub to: String,
+    pub to: Text,
     /// How many tasks it led to.
     pub tasks: u32,
 }
@@ -244,9 +251,9 @@ pub struct InputRecord {
     /// Values of the fields whose reducers cannot be replayed.
     pub values: Vec<StoredValue>,
     /// The edges out of the start.
-    pub edges: Vec<StoredEdge>,
+    pub edges: Few<StoredEdge>,
     /// What runs first.
-    pub frontier: Vec<StoredTask>,
+    pub frontier: Few<StoredTask>,
     /// Running, or finished where there is nothing to run.
     pub status: Status,
 }
@@ -290,17 +297,17 @@ pub struct OutcomeRecord {
     /// The superstep.
     pub step: u64,
     /// The node's name.
-    pub node: String,
+    pub node: Text,
     /// The place among the tasks of that node.
     pub index: u32,
     /// The exit's label; none for a node without exits, or where the failure was tolerated.
-    pub exit: Option<String>,
+    pub exit: Option<Text>,
     /// Whether the task failed and the graph tolerated it.
     pub tolerated: bool,
     /// What the node returned.
-    pub changes: Vec<StoredChange>,
+    pub changes: Few<StoredChange>,
     /// The tries, in order; the last one ended it.
-    pub attempts: Vec<StoredAttempt>,
+    pub attempts: Few<StoredAttempt>,
     /// Why it failed, where an error exit took it on; `exit` is then that one's label.
     pub caught: Option<StoredError>,
 }
@@ -308,6 +315,10 @@ pub struct OutcomeRecord {
 /// A task's end inside a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and a pointer to it would be an allocation"
+)]
 pub enum OutcomeRef {
     /// Kept here: a superstep of one task.
     Inline(OutcomeRecord),
@@ -323,13 +334,13 @@ pub struct CommitRecord {
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
     /// The outcomes, in task-path order: the order in which they were reduced.
-    pub outcomes: Vec<OutcomeRef>,
+    pub outcomes: Few<OutcomeRef>,
     /// Values of the changed fields whose reducers cannot be replayed.
     pub values: Vec<StoredValue>,
     /// The edges taken.
-    pub edges: Vec<StoredEdge>,
+    pub edges: Few<StoredEdge>,
     /// What runs next, in the order in which its updates will be merged.
-    pub frontier: Vec<StoredTask>,
+    pub frontier: Few<StoredTask>,
     /// Joins that wait.
     pub joins: Vec<StoredJoin>,
     /// Timers of joins that wait only for a time, by seq of their record.

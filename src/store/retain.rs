@@ -1,4 +1,4 @@
-//! What a prune keeps.
+//! What stays of a log under a policy.
 //!
 //! In come the head and all records of a log in order, out goes the first record of what stays
 //! whole, the older records that are still needed, and the segments that are still referred to.
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::branches::Tree;
 use super::contract::{Head, Stored};
 use super::record::{BaseValue, OutcomeRef, Record};
+use super::retention::{Retained, Retention};
 use crate::ids::{Branch, Seq};
 
 /// Looks at a log, record by record, and then says what to keep.
@@ -18,6 +19,8 @@ pub(crate) struct Survey {
     tree: Tree,
     /// Every record, with its branch.
     records: Vec<(u64, Branch)>,
+    /// When each position was written.
+    times: BTreeMap<Seq, u64>,
     schemas: Vec<u64>,
     /// Of each base the position that it is the state of, and its segments.
     bases: BTreeMap<u64, (u64, Vec<[u8; 16]>)>,
@@ -38,6 +41,8 @@ pub(crate) struct Kept {
     pub(crate) older: BTreeSet<u64>,
     /// These segments stay.
     pub(crate) segments: HashSet<[u8; 16]>,
+    /// How many records stay, and how many do not.
+    pub(crate) records: Retained,
 }
 
 impl Survey {
@@ -47,6 +52,7 @@ impl Survey {
             head: head.clone(),
             tree: Tree::default(),
             records: Vec::new(),
+            times: BTreeMap::new(),
             schemas: Vec::new(),
             bases: BTreeMap::new(),
             needs: BTreeMap::new(),
@@ -63,9 +69,11 @@ impl Survey {
         match &*stored.record {
             Record::Schema(_) => self.schemas.push(seq),
             Record::Input(input) => {
+                self.times.insert(stored.seq, input.at_ms);
                 self.needs.insert(seq, input.closed.clone());
             }
             Record::Commit(commit) => {
+                self.times.insert(stored.seq, commit.at_ms);
                 let mut needs = commit.timers.clone();
                 needs.extend(commit.outcomes.iter().filter_map(|outcome| match outcome {
                     OutcomeRef::Inline(_) => None,
@@ -101,21 +109,18 @@ impl Survey {
     }
 
     /// What to keep; none if everything has to stay.
-    pub(crate) fn finish(self) -> Option<Kept> {
+    pub(crate) fn finish(self, retention: &Retention, now_ms: u64) -> Option<Kept> {
         self.bases.get(&self.head.base.get())?;
-        // From where on each branch stays whole: the oldest position from which the head of a
-        // branch is read. A branch that only begins stands on a position of another one.
-        let mut floors: BTreeMap<Branch, u64> = BTreeMap::new();
+        let floors = match retention.keeps_all() {
+            true => BTreeMap::new(),
+            false => self.floors(retention, now_ms)?,
+        };
+        // What is kept belongs to runs that began before.
         let mut open = vec![self.head.schema.get()];
-        for (_, tip) in self.tree.tips() {
-            let place = self.tree.places.get(&tip.at)?;
-            let (floor, _) = self.bases.get(&place.base.get())?;
-            let lowest = floors.entry(place.branch).or_insert(*floor);
-            *lowest = (*lowest).min(*floor);
-            // What is kept belongs to runs that began before.
-            let begins = [tip.at, Seq::new(*floor)].map(|at| self.tree.input_of(at));
-            open.extend(begins.iter().flatten().map(|(input, _)| input.get()));
-        }
+        let tips = self.tree.tips().map(|(_, tip)| tip.at);
+        let begins = tips.chain(floors.values().map(|floor| Seq::new(*floor)));
+        let begins = begins.filter_map(|at| self.tree.input_of(at));
+        open.extend(begins.map(|(input, _)| input.get()));
         let whole = |seq: u64, branch: Branch| floors.get(&branch).is_none_or(|at| seq >= *at);
         let stays: BTreeSet<u64> = self
             .records
@@ -150,12 +155,56 @@ impl Survey {
             floor = *seq;
         }
         older.extend(stays);
+        let records = older.len() as u64;
+        let dropped = self.records.len() as u64 - records;
         older.retain(|seq| *seq < floor);
         Some(Kept {
             floor,
             older,
             segments,
+            records: Retained {
+                dropped,
+                kept: records,
+            },
         })
+    }
+
+    /// From where on each branch stays whole: the oldest position from which one is read that has to
+    /// stay. A branch that only begins stands on a position of another one.
+    fn floors(&self, retention: &Retention, now_ms: u64) -> Option<BTreeMap<Branch, u64>> {
+        let mut floors: BTreeMap<Branch, u64> = BTreeMap::new();
+        let mut keep = |at: Seq| {
+            let place = self.tree.places.get(&at)?;
+            let (floor, _) = self.bases.get(&place.base.get())?;
+            let lowest = floors.entry(place.branch).or_insert(*floor);
+            *lowest = (*lowest).min(*floor);
+            Some(())
+        };
+        let mut own: BTreeMap<Branch, Vec<Seq>> = BTreeMap::new();
+        for (seq, place) in &self.tree.places {
+            own.entry(place.branch).or_default().push(*seq);
+        }
+        for (branch, tip) in self.tree.tips() {
+            // Without its base, a head cannot be read, and nothing is known of what it needs.
+            keep(tip.at)?;
+            let line = self.tree.branches.line(branch, tip.at);
+            let line = line.parts().flat_map(|(branch, until)| {
+                let own = own.get(&branch).map_or(&[][..], Vec::as_slice);
+                own[..own.partition_point(|seq| *seq <= until)].iter().rev()
+            });
+            // Of others, what an earlier prune has left cannot be read, and need not be kept.
+            line.skip(1).take(retention.newest() - 1).for_each(|at| {
+                keep(*at);
+            });
+        }
+        if retention.is_selective() {
+            for (at, at_ms) in &self.times {
+                if retention.asks_for(*at, *at_ms, now_ms) {
+                    keep(*at);
+                }
+            }
+        }
+        Some(floors)
     }
 
     /// The schema that a record was written under.

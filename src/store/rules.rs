@@ -240,7 +240,7 @@ impl Rules {
                 Kind::Base { at: base.at }
             }
             Record::Outcome(outcome) => {
-                let task = (outcome.node.clone(), outcome.index);
+                let task = (outcome.node.to_string(), outcome.index);
                 self.ended.insert(seq.get(), task);
                 Kind::Outcome { step: outcome.step }
             }

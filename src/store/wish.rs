@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::contract::{CheckpointStore, Head, StoreError, Take, Write};
 use super::record::{Record, Status, StoppedRecord, StoredError};
+use super::text::Text;
 use crate::ids::{Epoch, RunId, ThreadId};
 
 /// The most bytes that a reason may have.
@@ -195,7 +196,7 @@ impl Standing<'_> {
 /// What a write means for a wish that waits.
 #[derive(Debug)]
 pub(super) struct Heeds {
-    run: String,
+    run: Text,
     finished: bool,
     fulfils: Option<Wish>,
 }

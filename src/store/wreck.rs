@@ -9,8 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::contract::StoreError;
-use super::disk::{SledOptions, SledStore};
+use super::contract::{CheckpointStore, StoreError};
 
 /// What is left out of the copy, try by try, and what that means for what is read.
 const TRIES: &[&[&str]] = &[
@@ -31,7 +30,7 @@ const PASSING: &[&str] = &["window", "holder"];
 #[non_exhaustive]
 pub struct Wreck {
     /// What can be read.
-    pub store: SledStore,
+    pub store: Arc<dyn CheckpointStore>,
     /// Why the store did not open as it is; none if it did.
     pub refused: Option<StoreError>,
     /// The beginnings of the names of the files that were left out for that.
@@ -39,13 +38,28 @@ pub struct Wreck {
 }
 
 impl Wreck {
-    /// Copies the store in `old` to `copy`, which is made, and opens that. Takes as much room again
-    /// as the store has.
+    /// Copies the store in `old` to `copy`, which is made, and opens that with `open`, as often as it
+    /// takes. Takes as much room again as the store has.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (old, copy) = (folder.path().join("old"), folder.path().join("copy"));
+    /// use milepost::store::{StoreEngine, Wreck};
+    ///
+    /// # drop(StoreEngine::Sled.open(&old).unwrap());
+    /// let wreck = Wreck::open(&old, &copy, |copy| StoreEngine::Sled.open(copy)).unwrap();
+    /// assert!(wreck.refused.is_none());
+    /// # drop(wreck);
+    /// ```
     ///
     /// # Errors
     /// [`StoreError::Locked`] while a process has the store open; [`StoreError::Io`] if it cannot be
     /// copied; and if no copy opens, why the store itself does not.
-    pub fn open(old: &Path, copy: &Path, options: &SledOptions) -> Result<Self, StoreError> {
+    pub fn open(
+        old: &Path,
+        copy: &Path,
+        open: impl Fn(&Path) -> Result<Arc<dyn CheckpointStore>, StoreError>,
+    ) -> Result<Self, StoreError> {
         let lock = hold(old)?;
         let mut refused = None;
         for left_out in TRIES {
@@ -63,7 +77,7 @@ impl Wreck {
                 _ => {}
             }
             copy_folder(old, copy, left_out).map_err(failed)?;
-            match SledStore::open_with(copy, options.clone()) {
+            match open(copy) {
                 Ok(store) => {
                     drop(lock);
                     return Ok(Self {
@@ -72,7 +86,8 @@ impl Wreck {
                         left_out: left_out.to_vec(),
                     });
                 }
-                Err(error) => refused = refused.or(Some(error)),
+                Err(error @ StoreError::Corrupt { .. }) => refused = refused.or(Some(error)),
+                Err(error) => return Err(error),
             }
         }
         Err(refused.unwrap_or(StoreError::Closed))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use milepost::store::{
-    CheckpointStore, MemoryStore, Severity, SledOptions, SledStore, StoreError, Wreck, check,
+    CheckpointStore, MemoryStore, Severity, SledStore, StoreEngine, StoreError, Wreck, check,
     salvage,
 };
 use milepost::{Command, RunError, Runner, Seq, ThreadId, history};
@@ -125,11 +125,11 @@ impl Sound {
     async fn save(&self, path: &Path, what: &str) {
         let before = sizes(path);
         let copy = self.folder.path().join("copy");
-        match Wreck::open(path, &copy, &SledOptions::default()) {
+        match Wreck::open(path, &copy, |copy| StoreEngine::Sled.open(copy)) {
             Ok(wreck) => {
                 for owner in wreck.store.owners().await.unwrap().into_iter().flatten() {
                     let new = Arc::new(MemoryStore::new());
-                    let saved = salvage(&wreck.store, &*new, &owner).await.unwrap();
+                    let saved = salvage(&*wreck.store, &*new, &owner).await.unwrap();
                     let Some(archive) = saved.archive else {
                         continue;
                     };

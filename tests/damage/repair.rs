@@ -354,7 +354,11 @@ fn an_encrypted_store_is_repaired_with_its_key_alone() {
     assert!(refused.contains("MILEPOST_KEYS"), "{refused}");
     assert!(!desk.path("new").exists());
     run(&words, Some(&key)).exits(0);
-    let export = |store| run(&["--store", store, "export", "a"], Some(&key)).exits(0).out;
+    let export = |store| {
+        run(&["--store", store, "export", "a"], Some(&key))
+            .exits(0)
+            .out
+    };
     assert_eq!(export("mileposts"), export("new"));
     let closed = run(&["--store", "new", "show", "a"], None);
     assert_eq!(closed.code, Some(1), "{}{}", closed.out, closed.err);

@@ -70,6 +70,7 @@ impl Desk {
             .args(words)
             .current_dir(self.dir.path())
             .env_remove("MILEPOST_STORE")
+            .env_remove("MILEPOST_ENGINE")
             .env_remove("MILEPOST_LOG")
             .stdin(Stdio::null());
         command

@@ -139,6 +139,7 @@ fn one_of_each() -> Vec<EventKind> {
             }],
             next: vec![],
         },
+        EventKind::Durable { up_to: Seq::new(5) },
         EventKind::Ended {
             status: "failed".to_owned(),
             at_ms: 6,
@@ -190,6 +191,7 @@ fn every_kind_of_event_becomes_json_and_back() {
         "answered",
         "task_failed",
         "committed",
+        "durable",
         "ended",
     ];
     assert_eq!(names, expected);

@@ -105,6 +105,7 @@ fn the_commands_of_the_guide_print_what_it_says() {
                 .env("MILEPOST", env!("CARGO_BIN_EXE_milepost"))
                 .env("COMMAND", &command)
                 .env_remove("MILEPOST_STORE")
+                .env_remove("MILEPOST_ENGINE")
                 .env_remove("MILEPOST_LOG")
                 .current_dir(desk.path(""))
                 .output()

@@ -20,11 +20,17 @@ mod cli_cancel;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_commands;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_compact;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_crash;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_doctor;
 #[cfg(all(feature = "cli", feature = "graphs"))]
+mod cli_durability;
+#[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_effects;
+#[cfg(all(feature = "cli", feature = "graphs", feature = "fjall"))]
+mod cli_engines;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod cli_errors;
 #[cfg(all(feature = "cli", feature = "graphs"))]
@@ -55,6 +61,8 @@ mod cli_versions;
 mod cli_window;
 mod data_path;
 #[cfg(feature = "sled")]
+mod durability;
+#[cfg(feature = "sled")]
 mod effects;
 #[cfg(feature = "sled")]
 mod engine_callers;
@@ -82,7 +90,7 @@ mod failed_merges;
 mod graph_checks;
 #[cfg(feature = "sled")]
 mod graph_orders;
-#[cfg(all(unix, feature = "cli", feature = "graphs"))]
+#[cfg(all(unix, feature = "cli", feature = "graphs", feature = "fjall"))]
 mod guide;
 #[cfg(feature = "sled")]
 mod idle;
@@ -103,6 +111,8 @@ mod pictures;
 mod questions;
 #[cfg(feature = "graphs")]
 mod research;
+#[cfg(feature = "sled")]
+mod retention;
 #[cfg(feature = "sled")]
 mod retries;
 mod rooms;
@@ -128,14 +138,18 @@ mod steps;
 #[cfg(feature = "sled")]
 mod store_archive;
 mod store_conformance;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_damage;
+#[cfg(any(feature = "sled", feature = "fjall"))]
+mod store_disk;
 #[cfg(all(feature = "sled", feature = "encryption", feature = "cli"))]
 mod store_encrypted;
+#[cfg(feature = "fjall")]
+mod store_fjall;
 mod store_format;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_kill;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "fjall"))]
 mod store_logs;
 #[cfg(feature = "sled")]
 mod store_sled;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use milepost::plumbing::{AnyField, EncodedBase, EncodedChange};
+use milepost::plumbing::{AnyField, EncodedBase, EncodedChange, Merges};
 use milepost::{
     Add, Append, ByKey, CodecError, Ephemeral, KeepFirst, Keyed, Layout, Merge, State, Union,
 };
@@ -182,7 +182,7 @@ fn a_change_of_nothing_has_no_bytes() {
     let cleared = field("list").encode_change(&All::update().clear(All::LIST));
     let nothing_but_a_clear = EncodedChange {
         base: EncodedBase::Clear,
-        merges: Vec::new(),
+        merges: Merges::None,
     };
     assert_eq!(cleared, Ok(Some(nothing_but_a_clear)));
 }

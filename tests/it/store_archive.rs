@@ -137,8 +137,8 @@ impl<'d> Driver<'d> {
             settled: Vec::new(),
             update: Vec::new(),
             values: Vec::new(),
-            edges: Vec::new(),
-            frontier: Vec::new(),
+            edges: Vec::new().into(),
+            frontier: Vec::new().into(),
             status: Status::Running,
         }));
         if self.head.is_none() {
@@ -154,7 +154,7 @@ impl<'d> Driver<'d> {
             let seq = Seq::new(seq);
             match record {
                 Record::Input(input) => {
-                    (head.seq, head.step, head.run) = (seq, input.step, input.run.clone());
+                    (head.seq, head.step, head.run) = (seq, input.step, input.run.as_str().into());
                     let row = RunRow {
                         input: seq,
                         end: None,
@@ -192,17 +192,18 @@ impl<'d> Driver<'d> {
 fn outcome(step: u64, field: &str, bytes: Vec<u8>) -> OutcomeRecord {
     OutcomeRecord {
         step,
-        node: field.to_owned(),
+        node: field.into(),
         index: 0,
         exit: None,
         tolerated: false,
         changes: vec![StoredChange {
-            field: field.to_owned(),
+            field: field.into(),
             codec: 1,
             base: StoredBase::Overwrite(bytes.clone()),
-            merges: vec![bytes, Vec::new()],
-        }],
-        attempts: Vec::new(),
+            merges: vec![bytes, Vec::new()].into(),
+        }]
+        .into(),
+        attempts: Vec::new().into(),
         caught: None,
     }
 }
@@ -211,10 +212,10 @@ fn commit(step: u64, outcomes: Vec<OutcomeRef>) -> Record {
     Record::Commit(CommitRecord {
         step,
         at_ms: 0,
-        outcomes,
+        outcomes: outcomes.into(),
         values: Vec::new(),
-        edges: Vec::new(),
-        frontier: Vec::new(),
+        edges: Vec::new().into(),
+        frontier: Vec::new().into(),
         joins: Vec::new(),
         timers: Vec::new(),
         status: Status::Running,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use milepost::store::conformance::check;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, MemoryStore, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Wish, Wished, Write,
+    CheckpointStore, Claim, Extent, Head, MemoryStore, Retain, Retained, Retention, RunRow,
+    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -17,28 +17,38 @@ async fn the_memory_store_keeps_every_promise() {
     assert!(report.checks > 40, "{report}");
 }
 
-#[cfg(feature = "sled")]
-#[tokio::test(flavor = "multi_thread")]
-async fn the_sled_store_keeps_every_promise() {
-    use milepost::store::SledStore;
-    use milepost::store::conformance::check_reopened;
+/// Opens stores of a type, and opens them again.
+#[cfg(any(feature = "sled", feature = "fjall"))]
+macro_rules! keeps_every_promise {
+    ($test:ident, $store:ident) => {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $test() {
+            use milepost::store::conformance::check_reopened;
+            use milepost::store::$store;
 
-    let folder = tempfile::tempdir().unwrap();
-    let number = std::sync::atomic::AtomicUsize::new(0);
-    let report = check_reopened(
-        async || {
-            let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            SledStore::open(folder.path().join(number.to_string())).unwrap()
-        },
-        async |store: SledStore| {
-            let path = store.path().to_owned();
-            drop(store);
-            SledStore::open(path).unwrap()
-        },
-    )
-    .await;
-    assert!(report.passed(), "{report}");
+            let folder = tempfile::tempdir().unwrap();
+            let number = std::sync::atomic::AtomicUsize::new(0);
+            let report = check_reopened(
+                async || {
+                    let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    $store::open(folder.path().join(number.to_string())).unwrap()
+                },
+                async |store: $store| {
+                    let path = store.path().to_owned();
+                    drop(store);
+                    $store::open(path).unwrap()
+                },
+            )
+            .await;
+            assert!(report.passed(), "{report}");
+        }
+    };
 }
+
+#[cfg(feature = "sled")]
+keeps_every_promise!(the_sled_store_keeps_every_promise, SledStore);
+#[cfg(feature = "fjall")]
+keeps_every_promise!(the_fjall_store_keeps_every_promise, FjallStore);
 
 /// A promise that a [`Broken`] store does not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +64,7 @@ enum Promise {
     Delete,
     Copy,
     OpenSuperstep,
+    Retention,
     Extent,
     Restore,
     NoPanic,
@@ -203,11 +214,16 @@ impl CheckpointStore for Broken {
         self.inner.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
         if self.promise == Promise::OpenSuperstep {
-            return self.inner.delete_thread(thread).await;
+            let gone = self.inner.delete_thread(&what.thread).await;
+            return gone.map(|()| Retained::default());
         }
-        self.inner.prune(thread).await
+        let mut what = what;
+        if self.promise == Promise::Retention {
+            what.retention = Retention::last(1);
+        }
+        self.inner.retain(what).await
     }
 }
 
@@ -230,6 +246,10 @@ async fn a_store_that_breaks_a_promise_is_told_which() {
         (
             Promise::OpenSuperstep,
             "a_prune_keeps_an_open_superstep_and_the_runs",
+        ),
+        (
+            Promise::Retention,
+            "a_policy_keeps_what_it_names_and_what_that_needs",
         ),
         (Promise::Extent, "an_extent_says_what_a_prune_has_left"),
         (

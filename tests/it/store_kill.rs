@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use milepost::store::conformance::{one_of_each, sample_head};
-use milepost::store::{CheckpointStore, Head, SledStore, Take, Write};
+use milepost::store::{CheckpointStore, Head, StoreEngine, Take, Write};
 use milepost::{Branch, Seq};
 
+use super::store_disk::{ENGINES, named};
 use super::store_logs::{commit, thread};
 
-/// Set for the child: the folder that it writes to.
+/// Set for the child: the folder that it writes to, behind its engine.
 const CHILD: &str = "MILEPOST_TEST_KILL";
 const TASKS: usize = 4;
 /// Records of one write.
@@ -28,32 +29,41 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_after_a_kill() {
         .worker_threads(2)
         .build()
         .unwrap();
-    if let Ok(path) = std::env::var(CHILD) {
-        runtime.block_on(write_for_ever(Path::new(&path)));
+    if let Ok(child) = std::env::var(CHILD) {
+        let (engine, path) = child.split_once(' ').unwrap();
+        runtime.block_on(write_for_ever(named(engine), Path::new(path)));
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut acknowledged = BTreeMap::new();
-    for round in 0..ROUNDS {
-        kill_after(
-            Duration::from_millis(15 + round * 37 % 110),
-            folder.path(),
-            &mut acknowledged,
-        );
-        runtime.block_on(verify(folder.path(), &acknowledged));
+    for &engine in ENGINES {
+        let folder = tempfile::tempdir().unwrap();
+        let mut acknowledged = BTreeMap::new();
+        for round in 0..ROUNDS {
+            kill_after(
+                Duration::from_millis(15 + round * 37 % 110),
+                engine,
+                folder.path(),
+                &mut acknowledged,
+            );
+            runtime.block_on(verify(engine, folder.path(), &acknowledged));
+        }
+        assert_eq!(acknowledged.len(), TASKS, "every task wrote something");
     }
-    assert_eq!(acknowledged.len(), TASKS, "every task wrote something");
 }
 
 /// Lets a child write for a while, kills it, and notes what it was told.
-fn kill_after(time: Duration, folder: &Path, acknowledged: &mut BTreeMap<usize, u64>) {
+fn kill_after(
+    time: Duration,
+    engine: StoreEngine,
+    folder: &Path,
+    acknowledged: &mut BTreeMap<usize, u64>,
+) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
             "--nocapture",
             "store_kill::nothing_acknowledged_is_lost_and_nothing_is_half_after_a_kill",
         ])
-        .env(CHILD, folder)
+        .env(CHILD, format!("{engine} {}", folder.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -78,8 +88,8 @@ fn kill_after(time: Duration, folder: &Path, acknowledged: &mut BTreeMap<usize, 
     }
 }
 
-async fn verify(folder: &Path, acknowledged: &BTreeMap<usize, u64>) {
-    let store = SledStore::open(folder).unwrap();
+async fn verify(engine: StoreEngine, folder: &Path, acknowledged: &BTreeMap<usize, u64>) {
+    let store = engine.open(folder).unwrap();
     for task in 0..TASKS {
         let id = thread(&format!("task-{task}"));
         let log = store.records(&id, Seq::new(0), usize::MAX).await.unwrap();
@@ -98,8 +108,8 @@ async fn verify(folder: &Path, acknowledged: &BTreeMap<usize, u64>) {
     }
 }
 
-async fn write_for_ever(folder: &Path) {
-    let store = Arc::new(SledStore::open(folder).unwrap());
+async fn write_for_ever(engine: StoreEngine, folder: &Path) {
+    let store = engine.open(folder).unwrap();
     say("begun\n");
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| tokio::spawn(write_thread(Arc::clone(&store), task)))
@@ -109,7 +119,7 @@ async fn write_for_ever(folder: &Path) {
     }
 }
 
-async fn write_thread(store: Arc<SledStore>, task: usize) {
+async fn write_thread(store: Arc<dyn CheckpointStore>, task: usize) {
     let id = thread(&format!("task-{task}"));
     let claim = store.claim(&id, Take::IfFree).await.unwrap();
     let mut expected = claim.head.map(|head| head.seq).unwrap_or_default();

@@ -28,16 +28,18 @@ pub(crate) fn commit(step: u64, bytes: usize) -> Record {
         unreachable!("the fourth sample is an outcome");
     };
     outcome.changes = vec![StoredChange {
-        field: "notes".to_owned(),
+        field: "notes".into(),
         codec: 1,
         base: StoredBase::Keep,
         merges: vec![
             (0..bytes)
                 .map(|place| (place as u64 * 7 + step) as u8)
                 .collect(),
-        ],
-    }];
-    commit.outcomes = vec![milepost::store::OutcomeRef::Inline(outcome)];
+        ]
+        .into(),
+    }]
+    .into();
+    commit.outcomes = vec![milepost::store::OutcomeRef::Inline(outcome)].into();
     record
 }
 

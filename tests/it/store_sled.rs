@@ -1,59 +1,11 @@
-//! The folder of a sled store: who may open it, what is found when bytes were altered by hand,
-//! and how it grows.
+//! The folder of a sled store: what is found when bytes were altered by hand, and how it grows.
 
 use std::path::Path;
-use std::process::Command;
 
-use milepost::store::{CheckpointStore, SledOptions, SledStore, StoreError, ThreadKey};
+use milepost::store::{CheckpointStore, SledStore, StoreError, ThreadKey};
 use milepost::{Seq, ThreadId};
 
 use super::store_logs::{History, thread};
-
-/// Set for a child of a test: the folder that it opens.
-const CHILD: &str = "MILEPOST_TEST_OPEN";
-
-#[test]
-fn a_second_handle_in_this_process_is_refused_with_its_pid() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = SledStore::open(folder.path()).unwrap();
-    let told = SledStore::open(folder.path()).unwrap_err();
-    let StoreError::Locked { path, holder } = &told else {
-        panic!("{told:?}");
-    };
-    assert_eq!(path, folder.path());
-    assert_eq!(*holder, Some(std::process::id()));
-    assert!(told.to_string().contains(&std::process::id().to_string()));
-    drop(store);
-    SledStore::open(folder.path()).unwrap();
-}
-
-#[test]
-fn a_second_process_is_refused_with_the_pid_of_the_first() {
-    if let Ok(path) = std::env::var(CHILD) {
-        let told = SledStore::open(path).unwrap_err();
-        assert!(
-            matches!(told, StoreError::Locked { holder: Some(pid), .. } if pid == parent()),
-            "{told:?}"
-        );
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let store = SledStore::open(folder.path()).unwrap();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "store_sled::a_second_process_is_refused_with_the_pid_of_the_first",
-        ])
-        .env(CHILD, folder.path())
-        .output()
-        .unwrap();
-    assert!(child.status.success(), "{child:?}");
-    drop(store);
-}
-
-fn parent() -> u32 {
-    std::os::unix::process::parent_id()
-}
 
 #[test]
 fn a_pid_that_a_killed_holder_left_is_not_reported() {
@@ -74,56 +26,6 @@ fn a_pid_that_a_killed_holder_left_is_not_reported() {
         "{told:?}"
     );
     drop(foreign);
-}
-
-#[tokio::test]
-async fn a_store_can_be_opened_again_as_soon_as_it_is_dropped() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut history = History::new(&thread("a"));
-    for round in 0..25 {
-        let store = SledStore::open(folder.path()).unwrap();
-        let clone = store.clone();
-        history.grow(&store, 3, 300 * round).await;
-        drop(store);
-        history.check(&clone).await;
-    }
-}
-
-#[test]
-fn a_path_that_cannot_be_a_store_is_an_io_error_that_names_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    std::fs::write(&file, "text").unwrap();
-    for path in [
-        file.clone(),
-        folder.path().join("no/parent"),
-        file.join("below"),
-    ] {
-        let told = SledStore::open(&path).unwrap_err();
-        assert!(matches!(told, StoreError::Io { .. }), "{told:?}");
-        let said = told.to_string();
-        assert!(said.contains(path.to_str().unwrap()), "{said}");
-    }
-    assert_eq!(std::fs::read(&file).unwrap(), b"text");
-    // The last part of a path is made.
-    let mut options = SledOptions::default();
-    options.cache_bytes = 8 << 20;
-    SledStore::open_with(folder.path().join("new"), options).unwrap();
-}
-
-#[test]
-fn a_folder_that_cannot_be_written_is_an_io_error() {
-    use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
-    std::fs::create_dir(&path).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o500)).unwrap();
-    // Root may write everywhere; then there is nothing to refuse.
-    match SledStore::open(&path) {
-        Err(StoreError::Io { action, .. }) => assert!(action.contains("holder"), "{action}"),
-        Err(error) => panic!("{error}"),
-        Ok(_) => assert!(std::fs::write(path.join("probe"), "").is_ok()),
-    }
 }
 
 #[tokio::test]

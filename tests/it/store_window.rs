@@ -11,8 +11,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use milepost::store::conformance::{check, one_of_each, sample_head};
 use milepost::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, MemoryStore, Peer, RunRow, SledStore, StoreError,
-    Stored, Take, ThreadArchive, Window, Wish, Wished, Write, segment_id,
+    Asked, CheckpointStore, Claim, Extent, Head, MemoryStore, Peer, Retain, Retained, RunRow,
+    SledStore, StoreError, Stored, Take, ThreadArchive, Window, Wish, Wished, Write, segment_id,
 };
 use milepost::{Branch, Epoch, EventReader, RunId, Seq, ThreadId, events};
 
@@ -156,8 +156,8 @@ impl<S: CheckpointStore> CheckpointStore for Mirror<S> {
         self.store.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.store.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.store.retain(what).await
     }
 }
 
@@ -615,7 +615,7 @@ impl CheckpointStore for Failing {
         Err(self.0.clone())
     }
 
-    async fn prune(&self, _: &ThreadId) -> Result<(), StoreError> {
+    async fn retain(&self, _: Retain) -> Result<Retained, StoreError> {
         Err(self.0.clone())
     }
 

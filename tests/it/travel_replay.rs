@@ -1,10 +1,11 @@
 //! What is recorded can be merged and decided again: any thread, whatever way it went.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use milepost::store::{CheckpointStore, MemoryStore, Severity, check};
+use milepost::store::{CheckpointStore, MemoryStore, Retain, Retention, Severity, Surplus, check};
 use milepost::{
     Add, Append, AsNode, Branch, Checkpoint, Command, Context, Difference, End, Exits, Graph,
     NodeError, ReduceFault, Reducer, RunError, RunOptions, Runner, Seq, Snapshot, State, ThreadId,
@@ -140,13 +141,72 @@ async fn does(runner: &Runner<Book>, store: &MemoryStore, t: &ThreadId, act: Act
     told.unwrap();
 }
 
+/// What to keep: how many, which ones, and which one is the oldest by age.
+#[derive(Clone, Debug)]
+struct Wanted {
+    last: u64,
+    pinned: Vec<prop::sample::Index>,
+    since: Option<prop::sample::Index>,
+}
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    let some = any::<prop::sample::Index>;
+    let pinned = prop::collection::vec(some(), 0..3);
+    let since = prop::option::weighted(0.3, some());
+    (1..8_u64, pinned, since).prop_map(|(last, pinned, since)| Wanted {
+        last,
+        pinned,
+        since,
+    })
+}
+
+/// Drops what is not wanted. Returns the checkpoints that are.
+async fn retained(store: &MemoryStore, t: &ThreadId, wanted: Wanted) -> BTreeSet<Seq> {
+    let before = history(store, t).await.unwrap();
+    let parents: BTreeMap<Seq, Option<Seq>> = before.iter().map(|at| (at.seq, at.parent)).collect();
+    let pinned: BTreeSet<Seq> = wanted.pinned.iter().map(|at| at.get(&before).seq).collect();
+    let mut retention = Retention::last(wanted.last).or(Retention::pinned(pinned.clone()));
+    let mut named = pinned;
+    let mut now_ms = 0;
+    if let Some(since) = wanted.since {
+        now_ms = since.get(&before).at_ms;
+        retention = retention.or(Retention::younger_than(Duration::ZERO));
+        let young = before.iter().filter(|at| at.at_ms >= now_ms);
+        named.extend(young.map(|at| at.seq));
+    }
+    let tips: BTreeMap<Branch, Seq> = before.iter().map(|at| (at.branch, at.seq)).collect();
+    for tip in tips.into_values() {
+        let mut at = Some(tip);
+        for _ in 0..wanted.last {
+            let Some(seq) = at else { break };
+            named.insert(seq);
+            at = parents.get(&seq).copied().flatten();
+        }
+    }
+    let surplus = Surplus::of(store, t, &retention, now_ms).await.unwrap();
+    let what = Retain {
+        thread: t.clone(),
+        retention,
+        now_ms,
+        holder: None,
+    };
+    let done = store.retain(what).await.unwrap();
+    assert_eq!(done.dropped, surplus.records.len() as u64);
+    let after = store.records(t, Seq::new(0), usize::MAX).await.unwrap();
+    assert_eq!(done.kept, after.len() as u64);
+    named
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     /// Whatever way a thread goes, the state of each checkpoint is that of its own line, a replay
     /// finds nothing, the doctor finds nothing, and a prune keeps every head.
     #[test]
-    fn each_checkpoint_has_the_state_of_its_line(acts in prop::collection::vec(act(), 1..24)) {
+    fn each_checkpoint_has_the_state_of_its_line(
+        acts in prop::collection::vec(act(), 1..24),
+        wanted in wanted(),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (store, t) = (MemoryStore::new(), thread("t"));
@@ -173,9 +233,14 @@ proptest! {
             };
             clean().await;
             let last = store.head(&t).await.unwrap().unwrap().branch.get();
-            for pruned in [false, true] {
-                if pruned {
-                    store.prune(&t).await.unwrap();
+            let heads = Wanted { last: 1, pinned: Vec::new(), since: None };
+            for wanted in [None, Some(wanted), Some(heads)] {
+                let pruned = wanted.is_some();
+                if let Some(wanted) = wanted {
+                    for named in retained(&store, &t, wanted).await {
+                        let state = runner.state_at(&t, named).await.unwrap();
+                        assert_eq!(*state, expected[&named], "checkpoint {named}");
+                    }
                     clean().await;
                 }
                 for branch in 0..=last {

@@ -8,11 +8,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use milepost::store::{CheckpointStore, MemoryStore, Severity, SledStore, Stored, check};
+use milepost::store::{CheckpointStore, MemoryStore, Severity, Stored, check};
 use milepost::{Runner, Seq, history, questions};
 
 use super::child::Script;
 use super::diary::{Diary, Effect, Place};
+use super::disk;
 use super::failpoint::Moment;
 use super::ledger::made;
 use super::parent::{Family, block_on, play};
@@ -212,7 +213,7 @@ in_memory! {
     branches_survive_a_kill_at_every_operation: "travelling";
 }
 
-/// One life of a script on sled, as a process.
+/// One life of a script on a disk, as a process.
 fn process(family: &mut Family, workload: &Workload, dies: Death) -> bool {
     let mut life = family.life(None);
     life.script = Some(Script {
@@ -222,10 +223,9 @@ fn process(family: &mut Family, workload: &Workload, dies: Death) -> bool {
     family.live(&life)
 }
 
-/// What a script leaves on sled, if that is sound.
-fn left_on_sled(workload: &Workload, folder: &Path) -> Result<Left, String> {
-    let sled = SledStore::open(folder.join("store")).map_err(|error| error.to_string())?;
-    let store: Arc<dyn CheckpointStore> = Arc::new(sled);
+/// What a script leaves on a disk, if that is sound.
+fn left_on_disk(workload: &Workload, folder: &Path) -> Result<Left, String> {
+    let store = disk::open(folder).map_err(|error| error.to_string())?;
     let diary = Diary::open(folder);
     block_on(async {
         is_sound(&*store, &diary).await?;
@@ -233,7 +233,7 @@ fn left_on_sled(workload: &Workload, folder: &Path) -> Result<Left, String> {
     })
 }
 
-/// Every workload on sled, in processes that die at some of its operations, before them, after them
+/// Every workload on a disk, in processes that die at some of its operations, before them, after them
 /// and inside.
 #[test]
 fn every_script_survives_processes_that_die_on_a_disk() {
@@ -260,7 +260,7 @@ fn every_script_survives_processes_that_die_on_a_disk() {
             process(&mut family, workload, Some((at, moment)));
         }
         assert!(!process(&mut family, workload, None), "nobody killed it");
-        let left = left_on_sled(workload, family.path());
+        let left = left_on_disk(workload, family.path());
         let wrong = match &left {
             Ok(left) => left.differs(undisturbed),
             Err(wrong) => Some(wrong.clone()),

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use milepost::Command;
-use milepost::store::{CheckpointStore, OutcomeRef, Record, Status, Stored};
+use milepost::store::{OutcomeRef, Record, Status, Stored};
 
 use super::child::{Plan, runner};
 use super::diary::{Effect, Task, recorded};
@@ -175,7 +175,7 @@ fn log_is_sound(plan: &Plan, records: &[Stored]) -> Result<(), String> {
             .map(|task| Task {
                 thread: plan.thread.clone(),
                 step: step + 1,
-                node: task.node.clone(),
+                node: task.node.to_string(),
                 index: task.index,
             })
             .collect();
@@ -261,8 +261,9 @@ async fn finished_is_finished(
     let runner = runner(
         plan.shape,
         &remains.diary,
-        Arc::clone(&remains.store) as _,
+        Arc::clone(&remains.store),
         None,
+        plan.mode,
     );
     let before = remains.state(plan).await?;
     for again in [

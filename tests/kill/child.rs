@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use milepost::store::{CheckpointStore, SledStore, StoreError, ThreadArchive};
-use milepost::{Command, RunError, RunId, Runner, ThreadId};
+use milepost::store::{CheckpointStore, StoreError, ThreadArchive};
+use milepost::{Command, Durability, Event, EventKind, RunError, RunId, Runner, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use super::diary::{Diary, Effect};
@@ -14,7 +14,7 @@ use super::faulty::{Fault, Faulty};
 use super::graphs::Shape;
 use super::state::Work;
 use super::still::Still;
-use super::{script, workloads};
+use super::{disk, script, workloads};
 
 /// Set for a child: its [`Life`].
 pub(crate) const LIFE: &str = "MILEPOST_TEST_LIFE";
@@ -39,6 +39,24 @@ pub(crate) struct Life {
     pub(crate) room: Option<u64>,
 }
 
+/// When the runs wait for their store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Mode {
+    Each,
+    Background,
+    AtEnd,
+}
+
+impl From<Mode> for Durability {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Each => Self::Each,
+            Mode::Background => Self::Background,
+            Mode::AtEnd => Self::AtEnd,
+        }
+    }
+}
+
 /// A workload by name, and where the process that plays it ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Script {
@@ -52,6 +70,7 @@ pub(crate) struct Plan {
     pub(crate) thread: String,
     pub(crate) shape: Shape,
     pub(crate) runs: u32,
+    pub(crate) mode: Mode,
 }
 
 /// Upkeep that is done while the plans run.
@@ -74,7 +93,13 @@ impl Plan {
             thread: thread.to_owned(),
             shape,
             runs,
+            mode: Mode::Each,
         }
+    }
+
+    pub(crate) fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
     }
 
     pub(crate) fn id(&self) -> ThreadId {
@@ -109,11 +134,10 @@ fn a_child_lives_one_life() {
 
 async fn live(life: Life) {
     let diary = Diary::open(&life.folder);
-    let sled = match SledStore::open(life.folder.join("store")) {
+    let mut inner = match disk::open(&life.folder) {
         Err(StoreError::Io { .. }) if life.room.is_some() => return,
         opened => opened.unwrap(),
     };
-    let mut inner: Arc<dyn CheckpointStore> = Arc::new(sled);
     if let Some(fault) = life.fault {
         inner = Arc::new(Faulty::new(inner, fault));
     }
@@ -125,6 +149,7 @@ async fn live(life: Life) {
             &diary,
             Arc::clone(&store) as _,
             life.poison_limit,
+            plan.mode,
         );
         let plan = plan.clone();
         let all = run_all(runner, diary.clone(), plan.clone(), life.goes_on);
@@ -162,9 +187,9 @@ async fn live(life: Life) {
 
 async fn act(folder: PathBuf, script: Script) {
     let diary = Diary::open(&folder);
-    let sled = Arc::new(SledStore::open(folder.join("store")).unwrap());
+    let store = disk::open(&folder).unwrap();
     // A new process knows by itself that the one before has died.
-    let still = Still::new(sled, &diary, script.dies, (false, true));
+    let still = Still::new(store, &diary, script.dies, (false, true));
     let workload = workloads::by_name(&script.workload);
     script::play(workload, Arc::clone(&still) as _, &diary)
         .await
@@ -177,8 +202,9 @@ pub(crate) fn runner(
     diary: &Diary,
     store: Arc<dyn CheckpointStore>,
     poison_limit: Option<u32>,
+    mode: Mode,
 ) -> Runner<Work> {
-    let mut options = shape.options();
+    let mut options = shape.options().durability(mode.into());
     if let Some(limit) = poison_limit {
         options = options.poison_limit(limit);
     }
@@ -241,8 +267,20 @@ async fn run(
     command: Command<Work>,
 ) -> Result<(), RunError> {
     let mut events = runner.stream(&plan.id(), command);
+    // Where a run does not wait for its store, only what is said to be durable is acknowledged.
+    let mut accepted: Vec<Event> = Vec::new();
+    let waits = plan.mode == Mode::Each;
     while let Some(event) = events.next().await {
-        diary.event(&plan.thread, &event);
+        match &event.kind {
+            _ if waits => diary.event(&plan.thread, &event),
+            EventKind::Durable { up_to } => {
+                let is_safe = |event: &mut Event| event.seq.is_some_and(|seq| seq <= *up_to);
+                for event in accepted.extract_if(.., is_safe) {
+                    diary.event(&plan.thread, &event);
+                }
+            }
+            _ => accepted.push(event),
+        }
     }
     let report = events.report().await?;
     let run = report.run.as_str().to_owned();

@@ -216,7 +216,7 @@ pub(crate) fn recorded(thread: &str, outcome: &OutcomeRecord) -> Task {
     Task {
         thread: thread.to_owned(),
         step: outcome.step,
-        node: outcome.node.clone(),
+        node: outcome.node.to_string(),
         index: outcome.index,
     }
 }

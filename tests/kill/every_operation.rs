@@ -1,7 +1,10 @@
 //! Kills before, inside and after every operation of the store, also while a killed run goes on.
 
-use super::child::Plan;
+use milepost::store::StoreEngine;
+
+use super::child::{Mode, Plan};
 use super::diary::Effect;
+use super::disk::usual;
 use super::failpoint::{Among, Moment, Point};
 use super::graphs::Shape;
 use super::ledger::made;
@@ -15,12 +18,16 @@ fn point(at: u64, moment: Moment, among: Among) -> Point {
 /// Kills at each operation, before it or after it; then the next child and the one after that at some
 /// of theirs. (`calls.rs` has both, in memory.)
 fn at_every_operation(name: &str, plans: &[Plan]) {
+    at_every_operation_on(usual(), name, plans);
+}
+
+fn at_every_operation_on(engine: StoreEngine, name: &str, plans: &[Plan]) {
     let reference = undisturbed(plans);
     // Timing decides how many ends go into one write, so there may be a few operations more.
     let moments = [Moment::Before, Moment::After].into_iter().cycle();
     let cases: Vec<_> = (1..=reference.operations + 2).zip(moments).collect();
     let kills = play(&cases, |(at, moment)| {
-        let mut family = Family::new(plans);
+        let mut family = Family::on(engine, plans);
         family.live_until(Some(point(*at, *moment, Among::All)));
         let later = [at * 7 % (reference.operations + 4) + 1, at % 5 + 1];
         for (at, moment) in later.into_iter().zip([Moment::After, Moment::Before]) {
@@ -30,6 +37,17 @@ fn at_every_operation(name: &str, plans: &[Plan]) {
     });
     assert!(kills as u64 >= reference.operations, "all were killed");
     made(name, kills);
+}
+
+/// Three threads, none of which waits for its store.
+#[test]
+fn runs_that_do_not_wait_survive_a_kill_at_every_operation() {
+    let plans = [
+        Plan::new("one", Shape::Chain, 2).mode(Mode::Background),
+        Plan::new("two", Shape::Diamond, 1).mode(Mode::AtEnd),
+        Plan::new("three", Shape::Fan, 1).mode(Mode::Background),
+    ];
+    at_every_operation("modes", &plans);
 }
 
 #[test]
@@ -80,6 +98,17 @@ fn threads_that_share_a_write_survive_a_kill_at_every_operation() {
         Plan::new("three", Shape::Fan, 1),
     ];
     at_every_operation("crowd", &plans);
+}
+
+#[cfg(feature = "fjall")]
+#[test]
+fn threads_on_fjall_survive_a_kill_at_every_operation() {
+    let plans = [
+        Plan::new("one", Shape::Mixed, 1),
+        Plan::new("two", Shape::Stumble, 1),
+        Plan::new("three", Shape::Fan, 1),
+    ];
+    at_every_operation_on(StoreEngine::Fjall, "fjall", &plans);
 }
 
 #[test]
@@ -154,6 +183,16 @@ fn a_run_that_is_killed_all_the_way_gets_to_its_end() {
 
 #[test]
 fn a_kill_inside_a_write_leaves_all_of_it_or_nothing() {
+    inside(usual(), "inside");
+}
+
+#[cfg(feature = "fjall")]
+#[test]
+fn a_kill_inside_a_write_on_fjall_leaves_all_of_it_or_nothing() {
+    inside(StoreEngine::Fjall, "inside fjall");
+}
+
+fn inside(engine: StoreEngine, name: &str) {
     let plans = [
         Plan::new("one", Shape::Long, 1),
         Plan::new("two", Shape::Fan, 1),
@@ -163,11 +202,11 @@ fn a_kill_inside_a_write_leaves_all_of_it_or_nothing() {
         .map(|at| (at % 12 + 1, at * 173 % 2_500))
         .collect();
     let kills = play(&cases, |(at, micros)| {
-        let mut family = Family::new(&plans);
+        let mut family = Family::on(engine, &plans);
         for at in [*at, at + 3] {
             family.live_until(Some(point(at, Moment::During(*micros), Among::Appends)));
         }
         family.end(Some(&reference), &(at, micros))
     });
-    made("inside", kills);
+    made(name, kills);
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
-    Wished, Write,
+    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
+    ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,7 @@ impl CheckpointStore for Failpoint {
             .await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.pass(Among::Upkeep, self.inner.prune(thread)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.pass(Among::Upkeep, self.inner.retain(what)).await
     }
 }

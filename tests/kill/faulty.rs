@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, CommitRecord, Extent, Head, OutcomeRecord, OutcomeRef, Record, RunRow,
-    StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
+    CheckpointStore, Claim, CommitRecord, Extent, Head, OutcomeRecord, OutcomeRef, Record, Retain,
+    Retained, RunRow, StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -144,8 +144,8 @@ impl CheckpointStore for Faulty {
         self.inner.copy_thread(from, to).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.inner.retain(what).await
     }
 }
 

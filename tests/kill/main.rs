@@ -12,6 +12,7 @@ mod checker;
 mod child;
 mod controls;
 mod diary;
+mod disk;
 mod every_operation;
 mod failpoint;
 mod faulty;

@@ -6,11 +6,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use milepost::store::StoreEngine;
 use tempfile::TempDir;
 
 use super::checker::check;
 use super::child::{LIFE, Life, Plan};
 use super::diary::Diary;
+use super::disk;
 use super::failpoint::Point;
 use super::faulty::Fault;
 use super::reference::{Reference, Remains};
@@ -44,8 +46,15 @@ pub(crate) enum Strike {
 
 impl Family {
     pub(crate) fn new(plans: &[Plan]) -> Self {
+        Self::on(disk::usual(), plans)
+    }
+
+    /// A family whose store has this engine.
+    pub(crate) fn on(engine: StoreEngine, plans: &[Plan]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        disk::choose(folder.path(), engine);
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder,
             plans: plans.to_vec(),
             fault: None,
             // Most families are killed more often than a thread forgives.

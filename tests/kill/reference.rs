@@ -3,24 +3,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use milepost::store::{CheckpointStore, SledStore, Stored};
+use milepost::store::{CheckpointStore, Stored};
 use milepost::{Seq, history};
 
 use super::child::{Plan, runner};
 use super::diary::{Diary, Effect};
+use super::disk;
 use super::state::Work;
 
 /// A folder whose children are all dead.
 pub(crate) struct Remains {
-    pub(crate) store: Arc<SledStore>,
+    pub(crate) store: Arc<dyn CheckpointStore>,
     pub(crate) diary: Diary,
 }
 
 impl Remains {
     pub(crate) fn open(folder: &Path) -> Result<Self, String> {
-        let store = SledStore::open(folder.join("store")).map_err(|error| error.to_string())?;
         Ok(Self {
-            store: Arc::new(store),
+            store: disk::open(folder).map_err(|error| error.to_string())?,
             diary: Diary::open(folder),
         })
     }
@@ -34,7 +34,13 @@ impl Remains {
 
     /// The newest state of a thread.
     pub(crate) async fn state(&self, plan: &Plan) -> Result<Vec<u8>, String> {
-        let runner = runner(plan.shape, &self.diary, Arc::clone(&self.store) as _, None);
+        let runner = runner(
+            plan.shape,
+            &self.diary,
+            Arc::clone(&self.store),
+            None,
+            plan.mode,
+        );
         let state = runner.state(&plan.id()).await;
         state
             .map(|state| state.bytes())
@@ -64,8 +70,14 @@ impl std::fmt::Debug for Was {
 
 impl Past {
     pub(crate) async fn of(remains: &Remains, plan: &Plan) -> Result<Self, String> {
-        let store: Arc<dyn CheckpointStore> = Arc::clone(&remains.store) as _;
-        let runner = runner(plan.shape, &remains.diary, Arc::clone(&store), None);
+        let store: Arc<dyn CheckpointStore> = Arc::clone(&remains.store);
+        let runner = runner(
+            plan.shape,
+            &remains.diary,
+            Arc::clone(&store),
+            None,
+            plan.mode,
+        );
         let thread = plan.id();
         let found = history(&*store, &thread).await;
         let mut checkpoints = Vec::new();

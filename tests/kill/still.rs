@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, OutcomeRecord, OutcomeRef, Record, RunRow, StoreError,
-    Stored, Take, ThreadArchive, Wish, Wished, Write,
+    CheckpointStore, Claim, Extent, Head, OutcomeRecord, OutcomeRef, Record, Retain, Retained,
+    RunRow, StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 use tokio::sync::Notify;
@@ -229,7 +229,7 @@ impl CheckpointStore for Still {
         self.pass(self.inner.copy_thread(from, to)).await
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.pass(self.inner.prune(thread)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.pass(self.inner.retain(what)).await
     }
 }

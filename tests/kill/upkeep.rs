@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use milepost::store::{CheckpointStore, Stored};
+use milepost::store::Stored;
 use milepost::{Seq, ThreadId};
 
 use super::child::{Chore, NEW, OLD, Plan};

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::StreamExt;
 use milepost::store::{CheckpointStore, StoreError};
 use milepost::{
-    Answers, Busy, Command, Ended, Event, OpenQuestion, Progress, Report, Run, RunError, RunId,
-    RunOptions, Runner, Snapshot, ThreadId, questions,
+    Answers, Busy, Command, Durability, Ended, Event, OpenQuestion, Progress, Report, Run,
+    RunError, RunId, RunOptions, Runner, Snapshot, ThreadId, questions,
 };
 
 use crate::book::{self, Book};
@@ -25,6 +25,14 @@ use crate::world::{Query, World};
 
 /// More calls than any run takes that gets anywhere.
 const MANY: usize = 600;
+
+/// When a call waits for its store. Cases that were kept before these have small numbers.
+const MODES: [Durability; 4] = [
+    Durability::Each,
+    Durability::Background,
+    Durability::AtEnd,
+    Durability::Background,
+];
 
 /// A thread that is driven.
 pub(crate) struct Lives<'c> {
@@ -124,10 +132,12 @@ impl<'c> Lives<'c> {
 
     fn options(&mut self) -> RunOptions {
         let tape = &mut self.tape;
+        let seed = tape.next();
         let mut options = RunOptions::new()
             .busy(Busy::Wait(Duration::from_secs(60)))
             .poison_limit(1_000)
-            .shuffle(u64::from(tape.next()))
+            .shuffle(u64::from(seed))
+            .durability(MODES[(seed / 1_000) as usize % MODES.len()])
             .base_every([64, 1, 2, 3][tape.below(4)])
             .park_after([Duration::from_secs(1), Duration::ZERO][tape.below(2)]);
         if let limit @ 1.. = tape.below(3) {

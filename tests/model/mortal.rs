@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
-    Wished, Write,
+    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
+    ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
 
@@ -131,7 +131,7 @@ impl CheckpointStore for Mortal {
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
         self.inner.copy_thread(from, to).await
     }
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.prune(thread).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.inner.retain(what).await
     }
 }

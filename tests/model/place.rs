@@ -32,6 +32,7 @@ pub(crate) fn lasting(events: &[Event]) -> Vec<Event> {
                 | EventKind::TaskStarted { .. }
                 | EventKind::Token { .. }
                 | EventKind::Custom { .. }
+                | EventKind::Durable { .. }
         )
     };
     events.iter().filter(live).cloned().collect()

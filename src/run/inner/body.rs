@@ -12,9 +12,9 @@ use crate::run::handle::Run;
 use crate::run::log::Log;
 use crate::run::port::RunPort;
 use crate::run::recall::{Key, key};
-use crate::run::{Busy, Ended, RunError, RunOptions, Runner};
+use crate::run::{Busy, Durability, Ended, RunError, RunOptions, Runner};
 use crate::state::{Snapshot, State};
-use crate::store::CheckpointStore;
+use crate::store::{CheckpointStore, Retention};
 
 /// What a graph inside begins with: its state before, and its input.
 pub(super) type Enter<S, I> =
@@ -135,6 +135,7 @@ impl<S: State, I: State> Inner<S, I> {
                 cancel: Some(stop),
                 // It lives no longer than the superstep that it is in.
                 base_every: u32::MAX,
+                retention: Retention::all(),
                 ..(**options).clone()
             },
             self.layers(options),
@@ -144,7 +145,15 @@ impl<S: State, I: State> Inner<S, I> {
             let store = InnerStore::new(host.path.clone(), host.port.epoch, Arc::clone(inners));
             let store: Arc<dyn CheckpointStore> = Arc::new(store);
             let thread = host.port.thread.clone();
-            let claimed = Log::claim(store, self.graph.clone(), thread, Busy::Refuse, u32::MAX);
+            // Its driver is the outermost one, which waits or does not.
+            let claimed = Log::claim(
+                store,
+                self.graph.clone(),
+                thread,
+                Busy::Refuse,
+                u32::MAX,
+                Durability::Each,
+            );
             log = Some(claimed.await?.whole());
         }
         let run = match log {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::ids::{Branch, NodeName, QuestionId, Seq, Step, TaskPath};
-use crate::store::{Head, QuestionRecord, Record, SchemaRecord, Status, Stored};
+use crate::store::{Head, QuestionRecord, Record, SchemaRecord, Status, Stored, Text};
 
 /// The log of one instance of a subgraph.
 #[derive(Debug, Default)]
@@ -80,9 +80,9 @@ impl InnerLog {
             Record::Schema(schema) => self.schema = Some(schema.clone()),
             Record::Input(input) => {
                 self.head = Some(Head {
-                    graph: String::new(),
+                    graph: Text::default(),
                     fingerprint: [0; 16],
-                    run: input.run.clone(),
+                    run: Text::from(&input.run),
                     branch: Branch::new(0),
                     seq: stored.seq,
                     step: input.step,
@@ -93,7 +93,7 @@ impl InnerLog {
                     updated_ms: input.at_ms,
                 });
                 if let (Some(head), Some(schema)) = (&mut self.head, &self.schema) {
-                    head.graph.clone_from(&schema.graph);
+                    head.graph = Text::from(&schema.graph);
                     head.fingerprint = schema.fingerprint;
                 }
             }

@@ -14,8 +14,8 @@ use super::inners::Inners;
 use crate::ids::{Branch, Epoch, RunId, Seq, TaskPath, ThreadId};
 use crate::run::recall::Request;
 use crate::store::{
-    CheckpointStore, Claim, Extent, FrameError, Head, InnerRecord, Record, RunRow, StoreError,
-    Stored, Take, ThreadArchive, Wish, Wished, Wishes, Write,
+    CheckpointStore, Claim, Extent, FrameError, Head, InnerRecord, Record, Retain, Retained,
+    RunRow, StoreError, Stored, Take, ThreadArchive, Wish, Wished, Wishes, Write,
 };
 
 const HINT: &str = "Restore the store from a copy, or fork the thread from an older checkpoint";
@@ -189,8 +189,8 @@ impl CheckpointStore for InnerStore {
         refused(from)
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        refused(thread)
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        refused(&what.thread)
     }
 }
 

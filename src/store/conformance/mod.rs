@@ -10,6 +10,7 @@ mod log;
 mod parts;
 mod pen;
 mod restore;
+mod retention;
 mod samples;
 mod upkeep;
 mod wishes;
@@ -22,6 +23,9 @@ use std::sync::Arc;
 use super::contract::CheckpointStore;
 
 pub use samples::{one_of_each, sample_head};
+
+#[cfg(any(feature = "sled", feature = "fjall"))]
+pub use super::disk::without_sync;
 
 /// A store under test, shared by the tasks of a check.
 type Subject = Arc<dyn CheckpointStore>;
@@ -92,6 +96,10 @@ const CHECKS: &[(&str, Check)] = checks![
     upkeep::a_prune_without_a_base_or_a_thread_does_nothing,
     upkeep::a_pruned_thread_goes_on,
     upkeep::a_pruned_thread_can_be_copied_and_deleted,
+    retention::a_policy_keeps_what_it_names_and_what_that_needs,
+    retention::the_newest_of_each_branch_are_those_that_led_to_it,
+    retention::who_holds_a_thread_may_drop_its_old_checkpoints,
+    retention::a_policy_for_an_unknown_thread_does_nothing,
     branches::the_head_goes_back_to_an_older_position_on_a_new_branch,
     branches::a_branch_that_is_not_its_own_is_refused,
     branches::a_branch_on_a_stale_head_or_end_is_a_conflict,

@@ -1,6 +1,7 @@
 //! A pen writes a thread the way a driver does, so that a check says only what it is about.
 
 use super::super::contract::{CheckpointStore, Head, RunRow, StoreError, Stored, Take, Write};
+use super::super::few::Few;
 use super::super::guard::segment_id;
 use super::super::record::{
     BaseField, BaseRecord, BaseValue, BranchRecord, CommitRecord, InputRecord, OutcomeRef, Record,
@@ -54,7 +55,7 @@ impl<'a, S: CheckpointStore + ?Sized> Pen<'a, S> {
             match record {
                 Record::Input(input) => {
                     head.seq = seq;
-                    head.run = input.run.clone();
+                    head.run = input.run.as_str().into();
                     let row = RunRow {
                         input: seq,
                         end: None,
@@ -147,8 +148,8 @@ pub(super) fn input(run: &str) -> Record {
         settled: Vec::new(),
         update: Vec::new(),
         values: Vec::new(),
-        edges: Vec::new(),
-        frontier: Vec::new(),
+        edges: Few::new(),
+        frontier: Few::new(),
         status: Status::Running,
     })
 }
@@ -156,12 +157,12 @@ pub(super) fn input(run: &str) -> Record {
 /// A commit of one task that adds some bytes.
 pub(super) fn commit(step: u64, bytes: Vec<u8>) -> Record {
     let mut ended = outcome("study", 0);
-    ended.changes = vec![StoredChange {
-        field: "notes".to_owned(),
+    ended.changes = Few::one(StoredChange {
+        field: "notes".into(),
         codec: 1,
         base: StoredBase::Keep,
-        merges: vec![bytes],
-    }];
+        merges: Few::one(bytes),
+    });
     commit_of(step, vec![OutcomeRef::Inline(ended)])
 }
 
@@ -169,10 +170,10 @@ pub(super) fn commit_of(step: u64, outcomes: Vec<OutcomeRef>) -> Record {
     Record::Commit(CommitRecord {
         step,
         at_ms: 0,
-        outcomes,
+        outcomes: outcomes.into(),
         values: Vec::new(),
-        edges: Vec::new(),
-        frontier: Vec::new(),
+        edges: Few::new(),
+        frontier: Few::new(),
         joins: Vec::new(),
         timers: Vec::new(),
         status: Status::Running,

@@ -150,8 +150,8 @@ fn input() -> InputRecord {
             codec: 2,
             bytes: vec![0, 0, 0x80, 0x3f],
         }],
-        edges: vec![edge()],
-        frontier: vec![task()],
+        edges: vec![edge()].into(),
+        frontier: vec![task()].into(),
         status: Status::Running,
     }
 }
@@ -163,7 +163,7 @@ pub(super) fn outcome(node: &str, index: u32) -> OutcomeRecord {
         index,
         exit: Some("done".into()),
         tolerated: false,
-        changes: vec![change(StoredBase::Keep)],
+        changes: vec![change(StoredBase::Keep)].into(),
         attempts: vec![
             StoredAttempt {
                 started_ms: 1_700_000_000_001,
@@ -177,7 +177,8 @@ pub(super) fn outcome(node: &str, index: u32) -> OutcomeRecord {
                 error: None,
                 cached: true,
             },
-        ],
+        ]
+        .into(),
         caught: Some(error()),
     }
 }
@@ -194,10 +195,11 @@ fn commit() -> CommitRecord {
                 caught: None,
                 ..outcome("plan", 0)
             }),
-        ],
+        ]
+        .into(),
         values: Vec::new(),
-        edges: vec![edge()],
-        frontier: vec![task()],
+        edges: vec![edge()].into(),
+        frontier: vec![task()].into(),
         joins: vec![StoredJoin {
             node: "merge".into(),
             arrived: vec!["a".into(), "b".into()],
@@ -253,7 +255,7 @@ fn change(base: StoredBase) -> StoredChange {
         field: "notes".into(),
         codec: 1,
         base,
-        merges: vec![vec![0xa2, b'h', b'i'], Vec::new()],
+        merges: vec![vec![0xa2, b'h', b'i'], Vec::new()].into(),
     }
 }
 

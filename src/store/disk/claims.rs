@@ -6,12 +6,13 @@
 //! died.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use super::super::contract::{StoreError, Take};
 use super::super::frame::ThreadKey;
 use super::super::wish::{Wish, WishSender};
 use crate::ids::{Epoch, ThreadId};
+use crate::sync::{Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 pub(super) struct Claims {

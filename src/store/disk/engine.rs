@@ -20,8 +20,6 @@ pub(super) struct Place {
     pub(super) path: PathBuf,
     /// The engine's name.
     pub(super) engine: &'static str,
-    /// What the engine said, for people: its own code is of no use to them.
-    pub(super) plain: fn(&str) -> String,
 }
 
 impl Place {
@@ -36,7 +34,7 @@ impl Place {
                 .map(|text| (*text).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
-            Err(self.damaged(format!("{} gave up: {}", self.engine, (self.plain)(&said))))
+            Err(self.damaged(format!("{} gave up: {}", self.engine, plain(&said))))
         })
     }
 
@@ -62,6 +60,19 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the store {}", self.path.display())
     }
+}
+
+/// What an engine said, for people: where it speaks of its own code, that alone is said.
+pub(super) fn plain(said: &str) -> String {
+    let line = said.lines().next().unwrap_or_default();
+    if ["::", "unwrap", "Some(", "{ "]
+        .iter()
+        .any(|code| line.contains(code))
+    {
+        tracing::debug!(said, "an engine gave up");
+        return "it found something that it did not write".to_owned();
+    }
+    line.to_owned()
 }
 
 /// Rows in the order of their keys, for reading.
@@ -145,5 +156,16 @@ mod tests {
         assert_eq!(after(&[1, 255, 255]), Some(vec![2]));
         assert_eq!(after(&[255, 255]), None);
         assert_eq!(after(&[]), None);
+    }
+
+    #[test]
+    fn what_an_engine_says_of_its_own_code_is_not_told() {
+        assert_eq!(plain("the log is short\nand more"), "the log is short");
+        for said in [
+            "called `Option::unwrap()` on a `None` value",
+            "assertion failed: Some(3)",
+        ] {
+            assert!(!plain(said).contains("Some(") && !plain(said).contains("::"));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! How far the store was acknowledged, kept outside of the engine.
 //!
-//! sled, for one, takes a damaged end of its log for the end of its log: a store whose file was cut off,
+//! An engine takes a damaged end of its log for the end of its log: a store whose file was cut off,
 //! zeroed or removed comes up shorter, or empty, and says nothing. So each batch carries a number
 //! in the tree, and the number of the last acknowledged one stands in a file of its own. A tree
 //! with a lower number than the file has lost acknowledged writes.
@@ -16,6 +16,9 @@ use super::engine::{Place, Tree};
 
 /// The key of the batch's number. It sorts before those of all threads.
 pub(super) const KEY: [u8; 1] = [0];
+
+/// Bytes of the number with its checksum.
+pub(super) const BYTES: usize = 24;
 
 /// The file's name.
 const FILE: &str = "acknowledged";
@@ -63,7 +66,7 @@ pub(super) fn bytes(batch: u64) -> Vec<u8> {
     bytes
 }
 
-fn parse(bytes: &[u8]) -> Option<u64> {
+pub(super) fn parse(bytes: &[u8]) -> Option<u64> {
     let (number, sum) = bytes.split_first_chunk::<8>()?;
     (sum == short_hash(number)).then(|| u64::from_le_bytes(*number))
 }
@@ -79,9 +82,14 @@ pub(super) fn check_tree(
         .map_or(Some(0), |bytes| parse(&bytes))
         .ok_or_else(|| place.damaged("the number of its last write does not verify".to_owned()))?;
     match noted {
-        Some(noted) if stored < noted => Err(place.damaged(format!(
-            "its log ends with write {stored}, but {noted} were acknowledged"
-        ))),
+        Some(noted) if stored < noted => Err(short(place, stored, noted)),
         _ => Ok(stored),
     }
+}
+
+/// Acknowledged writes are missing at the end.
+pub(super) fn short(place: &Place, stored: u64, noted: u64) -> StoreError {
+    place.damaged(format!(
+        "its log ends with write {stored}, but {noted} were acknowledged"
+    ))
 }

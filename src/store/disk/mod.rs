@@ -6,42 +6,54 @@
 
 mod claims;
 mod engine;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod folder;
 #[cfg(feature = "encryption")]
 mod keyring;
 mod keys;
 mod marker;
+#[cfg(all(test, milepost_model, feature = "conformance"))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
 mod read;
 mod remains;
 mod restore;
 #[cfg(feature = "sled")]
 mod sled;
-#[cfg(all(test, feature = "sled", feature = "conformance"))]
+#[cfg(all(test, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
+#[cfg(feature = "conformance")]
+mod unsynced;
 mod upkeep;
 mod vault;
+mod which;
 mod writer;
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use self::engine::Opened;
+#[cfg(feature = "fjall")]
+pub use self::fjall::{Fjall, FjallOptions, FjallStore};
 #[cfg(feature = "encryption")]
 pub use self::keyring::{KeyError, Keyring};
 use self::keys::Slot;
 use self::read::View;
 #[cfg(feature = "sled")]
 pub use self::sled::{Sled, SledOptions, SledStore};
+#[cfg(feature = "conformance")]
+pub use self::unsynced::without_sync;
 use self::upkeep::Upkeep;
 use self::vault::Vault;
+pub use self::which::StoreEngine;
 use self::writer::{Append, Job, Shared};
 use super::archive::{Extent, ThreadArchive};
 use super::contract::{CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write};
@@ -50,15 +62,18 @@ use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
 use super::remains::{Owner, Remains};
+use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::wish::{Heeds, Wish, Wished, Wishes};
 use crate::ids::{Epoch, RunId, Seq, ThreadId};
+use crate::sync::mpsc::{self, Receiver, Sender};
+use crate::sync::{Mutex, thread};
 
 /// How long a close waits for the engine to end; after that its threads are left to themselves.
 const CLOSE: Duration = Duration::from_secs(30);
 
 /// Keeps threads in a folder, so that they outlive their process, on one engine or another:
-/// [`SledStore`].
+/// `SledStore`, `FjallStore`.
 ///
 /// Clones share the open folder. Dropping the last one closes it and returns when it can be opened
 /// again.
@@ -97,6 +112,10 @@ impl<E> DiskStore<E> {
         })
     }
 
+    async fn keep(&self, what: Upkeep) -> Result<Retained, StoreError> {
+        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.inner.path
@@ -118,7 +137,7 @@ impl Inner {
         let (jobs, queue) = mpsc::channel();
         let (done, closed) = mpsc::channel();
         let theirs = Arc::clone(&shared);
-        let writer = std::thread::Builder::new().name("milepost-writer".to_owned());
+        let writer = thread::Builder::new().name("milepost-writer".to_owned());
         writer
             .spawn(move || {
                 writer::work(&theirs, &mut *disk, &queue);
@@ -296,12 +315,12 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             thread: archive.thread,
             rows,
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let what = Upkeep::Delete(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
@@ -309,12 +328,11 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
             from: from.clone(),
             to: to.clone(),
         };
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+        self.keep(what).await.map(|_| ())
     }
 
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let what = Upkeep::Prune(thread.clone());
-        self.inner.hand(|reply| Job::Upkeep(what, reply)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.keep(Upkeep::Prune(what)).await
     }
 
     async fn owners(&self) -> Result<Vec<Result<Owner, StoreError>>, StoreError> {

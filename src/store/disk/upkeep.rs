@@ -4,6 +4,7 @@ use super::super::contract::StoreError;
 use super::super::frame::{FrameHeader, ThreadKey, encode_row, reframe};
 use super::super::kind::FrameKind;
 use super::super::retain::Survey;
+use super::super::retention::{Retain, Retained};
 use super::super::rows::{NameRow, StartRow};
 use super::engine::Batch;
 use super::keys::{Class, Slot};
@@ -18,7 +19,7 @@ pub(super) enum Upkeep {
         from: ThreadId,
         to: ThreadId,
     },
-    Prune(ThreadId),
+    Prune(Retain),
     /// The rows of a whole thread.
     Restore {
         thread: ThreadId,
@@ -30,28 +31,31 @@ impl Upkeep {
     /// The threads that no call may hold meanwhile.
     pub(super) fn threads(&self) -> Vec<&ThreadId> {
         match self {
-            Self::Delete(thread) | Self::Prune(thread) | Self::Restore { thread, .. } => {
-                vec![thread]
-            }
+            Self::Delete(thread) | Self::Restore { thread, .. } => vec![thread],
+            // Its own holder does it.
+            Self::Prune(what) if what.holder.is_some() => Vec::new(),
+            Self::Prune(what) => vec![&what.thread],
             Self::Copy { from, to } if from == to => vec![from],
             Self::Copy { from, to } => vec![from, to],
         }
     }
 }
 
-/// What to write; none if nothing has to change.
-pub(super) fn plan(view: View<'_>, what: &Upkeep) -> Result<Option<Batch>, StoreError> {
-    match what {
+/// What to write, none if nothing has to change; and what becomes of the records of a thread that is
+/// pruned.
+pub(super) fn plan(view: View<'_>, what: &Upkeep) -> Result<(Option<Batch>, Retained), StoreError> {
+    let batch = match what {
         Upkeep::Delete(thread) => delete(view, thread),
         Upkeep::Copy { from, to } => copy(view, from, to),
-        Upkeep::Prune(thread) => prune(view, thread),
+        Upkeep::Prune(what) => return prune(view, what),
         Upkeep::Restore { thread, rows } => match view.head_row(thread)? {
             Some(_) => Err(StoreError::Exists {
                 thread: thread.clone(),
             }),
             None => Ok(Some(rows.clone())),
         },
-    }
+    };
+    Ok((batch?, Retained::default()))
 }
 
 /// Removes by key alone, so that a damaged thread can be removed too.
@@ -110,16 +114,23 @@ fn copy(view: View<'_>, from: &ThreadId, to: &ThreadId) -> Result<Option<Batch>,
     Ok(Some(batch))
 }
 
-fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError> {
+fn prune(view: View<'_>, what: &Retain) -> Result<(Option<Batch>, Retained), StoreError> {
+    let thread = &what.thread;
     let Some(row) = view.standing(thread)? else {
-        return Ok(None);
+        return Ok((None, Retained::default()));
     };
     let mut survey = Survey::new(&row.head);
+    let mut records = 0;
     view.walk(thread, Seq::new(0), usize::MAX, |stored| {
-        survey.see(&stored)
+        survey.see(&stored);
+        records += 1;
     })?;
-    let Some(kept) = survey.finish() else {
-        return Ok(None);
+    let Some(kept) = survey.finish(&what.retention, what.now_ms) else {
+        let kept = Retained {
+            dropped: 0,
+            kept: records,
+        };
+        return Ok((None, kept));
     };
     let mut batch = Batch::default();
     for key in view.tree.beginning(ThreadKey::of(thread).as_bytes()) {
@@ -133,6 +144,9 @@ fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError>
             batch.remove(key);
         }
     }
+    if batch.0.is_empty() {
+        return Ok((None, kept.records));
+    }
     let key = ThreadKey::of(thread);
     let start = StartRow {
         floor: kept.floor,
@@ -145,5 +159,5 @@ fn prune(view: View<'_>, thread: &ThreadId) -> Result<Option<Batch>, StoreError>
     for (key, row) in rows {
         batch.insert(key, row);
     }
-    Ok(Some(batch))
+    Ok((Some(batch), kept.records))
 }

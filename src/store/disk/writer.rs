@@ -5,17 +5,16 @@
 //! It never runs on a worker of the runtime, and nobody else writes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::oneshot;
 
 use super::super::contract::{StoreError, Take};
 use super::super::frame::ThreadKey;
 use super::super::frame::{FrameHeader, encode_row};
-use super::super::guard::{Asks, Standing};
+use super::super::guard::{Asks, Standing, owns};
 use super::super::kind::FrameKind;
+use super::super::retention::{Retain, Retained};
 use super::super::wish::{self, Heeds, Wish, Wished};
 use super::claims::Claims;
 use super::engine::{Batch, Disk, Place, Tree};
@@ -25,6 +24,9 @@ use super::read::{THREAD_HINT, View};
 use super::upkeep::{self, Upkeep};
 use super::vault::Vault;
 use crate::ids::{RunId, Seq, ThreadId};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::mpsc::Receiver;
+use crate::sync::{Mutex, RwLock};
 
 /// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
 /// more: a large batch makes everyone in it wait.
@@ -118,7 +120,7 @@ pub(super) type Reply = oneshot::Sender<Result<(), StoreError>>;
 #[derive(Debug)]
 pub(super) enum Job {
     Append(Append, Reply),
-    Upkeep(Upkeep, Reply),
+    Upkeep(Upkeep, oneshot::Sender<Result<Retained, StoreError>>),
     Wish(ThreadId, Wish, oneshot::Sender<Result<Wished, StoreError>>),
     /// Nothing: an answer says that all before it is durable.
     Wait(Reply),
@@ -337,8 +339,19 @@ fn keep(
 }
 
 /// Does one piece of upkeep, with its threads held meanwhile.
-fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), StoreError> {
+fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<Retained, StoreError> {
     shared.usable()?;
+    if let Upkeep::Prune(Retain {
+        thread,
+        holder: Some(epoch),
+        ..
+    }) = what
+    {
+        let stored = shared.view().head_row(thread)?;
+        let stored = stored.map(|row| row.epoch).unwrap_or_default();
+        let current = shared.claims.current(ThreadKey::of(thread), stored);
+        owns(thread, *epoch, current)?;
+    }
     let mut taken = Vec::new();
     let done = (|| {
         for thread in what.threads() {
@@ -349,12 +362,13 @@ fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<(), Sto
             let (epoch, _) = shared.claims.take(thread, epoch, Take::IfFree)?;
             taken.push((thread, epoch));
         }
-        let Some(batch) = upkeep::plan(shared.view(), what)? else {
-            return Ok(());
-        };
-        shared
-            .commit(disk, batch)
-            .map_err(|error| shared.fail(&error))
+        let (batch, records) = upkeep::plan(shared.view(), what)?;
+        if let Some(batch) = batch {
+            shared
+                .commit(disk, batch)
+                .map_err(|error| shared.fail(&error))?;
+        }
+        Ok(records)
     })();
     for (thread, epoch) in taken {
         shared.claims.release(thread, epoch);

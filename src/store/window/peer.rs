@@ -17,6 +17,7 @@ use super::super::contract::{
     CheckpointStore, Claim, Head, RunRow, StoreError, Stored, Take, Write,
 };
 use super::super::frame::{FrameError, ThreadKey, decode_record, decode_segment};
+use super::super::retention::{Retain, Retained};
 use super::super::wish::{Asked, Wish, Wished};
 use super::ask::{Ask, MOST_SEGMENTS, Told};
 use super::place::Place;
@@ -398,7 +399,7 @@ impl CheckpointStore for Peer {
         Err(self.locked())
     }
 
-    async fn prune(&self, _: &ThreadId) -> Result<(), StoreError> {
+    async fn retain(&self, _: Retain) -> Result<Retained, StoreError> {
         Err(self.locked())
     }
 }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, RunRow, StoreError, Stored, Take, ThreadArchive, Wish,
-    Wished, Write,
+    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
+    ThreadArchive, Wish, Wished, Write,
 };
 use milepost::{Epoch, RunId, Seq, ThreadId};
+use tokio::sync::Semaphore;
 
 /// Whether the operation that fails has been carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +26,29 @@ pub(crate) struct Probe {
     read: Arc<AtomicU64>,
     fail: Option<(u64, When)>,
     writes: Arc<Mutex<Vec<Write>>>,
+    gate: Option<Arc<Semaphore>>,
 }
 
 impl Probe {
     pub(crate) fn new(inner: impl CheckpointStore) -> Self {
+        Self::over(Arc::new(inner))
+    }
+
+    pub(crate) fn over(inner: Arc<dyn CheckpointStore>) -> Self {
         Self {
-            inner: Arc::new(inner),
+            inner,
             count: Arc::default(),
             read: Arc::default(),
             fail: None,
             writes: Arc::default(),
+            gate: None,
         }
+    }
+
+    /// Lets a write pass for each permit.
+    pub(crate) fn behind(mut self, gate: &Arc<Semaphore>) -> Self {
+        self.gate = Some(Arc::clone(gate));
+        self
     }
 
     /// Fails at the operation with this number, from 1, once.
@@ -90,6 +103,9 @@ impl CheckpointStore for Probe {
     }
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         self.writes.lock().unwrap().push(write.clone());
+        if let Some(gate) = &self.gate {
+            gate.acquire().await.unwrap().forget();
+        }
         self.pass(self.inner.append(write)).await
     }
     async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
@@ -141,7 +157,7 @@ impl CheckpointStore for Probe {
     async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
         self.pass(self.inner.copy_thread(from, to)).await
     }
-    async fn prune(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.pass(self.inner.prune(thread)).await
+    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
+        self.pass(self.inner.retain(what)).await
     }
 }

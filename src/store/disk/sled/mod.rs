@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sled::Db;
 
-use self::refusal::{plain, refusal};
+use self::refusal::refusal;
 use super::super::contract::StoreError;
 use super::DiskStore;
 #[cfg(feature = "encryption")]
@@ -19,6 +19,7 @@ use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
 use super::folder::{self, Holder, failed, free};
 use super::marker::{self, Marker};
 use super::vault::Vault;
+use super::which::StoreEngine;
 
 /// How long to wait until sled's background work lets go of its file.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -68,7 +69,8 @@ impl DiskStore<Sled> {
     ///
     /// # Errors
     /// [`StoreError::Locked`] if it is open already, here or in another process;
-    /// [`StoreError::Corrupt`] if sled cannot make sense of the files; [`StoreError::Io`].
+    /// [`StoreError::OtherEngine`] if it is no store of sled; [`StoreError::Corrupt`] if sled
+    /// cannot make sense of the files; [`StoreError::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SledOptions::default())
     }
@@ -87,11 +89,11 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
     let place = Place {
         path: path.to_owned(),
         engine: "sled",
-        plain,
     };
     let began = Instant::now();
     let holder = Holder::lock(path)?;
-    let data = path.join("db");
+    StoreEngine::Sled.alone(path)?;
+    let data = path.join(StoreEngine::Sled.data());
     let (marker, noted) = Marker::open(&place)?;
     check_file(&place, &data, noted)?;
     if let Ok(file) = File::open(&data) {

@@ -6,7 +6,7 @@
 use std::io;
 
 use super::super::super::contract::StoreError;
-use super::Place;
+use super::super::engine::{Place, plain};
 
 /// Turns a refusal of sled into ours.
 pub(super) fn refusal(place: &Place, doing: &str, error: sled::Error) -> StoreError {
@@ -43,19 +43,6 @@ fn whole(error: io::Error) -> io::Error {
     }
 }
 
-/// What sled said, for people: where it speaks of its own code, that alone is said.
-pub(super) fn plain(said: &str) -> String {
-    let line = said.lines().next().unwrap_or_default();
-    if ["::", "unwrap", "Some(", "{ "]
-        .iter()
-        .any(|code| line.contains(code))
-    {
-        tracing::debug!(said, "sled gave up");
-        return "it found something that it did not write".to_owned();
-    }
-    line.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,16 +67,5 @@ mod tests {
         assert!(!told.to_string().contains("code"), "{told}");
         let plain = io::Error::other("two words");
         assert_eq!(whole(plain).to_string(), "two words");
-    }
-
-    #[test]
-    fn what_sled_says_of_its_own_code_is_not_told() {
-        assert_eq!(plain("the log is short\nand more"), "the log is short");
-        for said in [
-            "called `Option::unwrap()` on a `None` value",
-            "assertion failed: Some(3)",
-        ] {
-            assert!(!plain(said).contains("Some(") && !plain(said).contains("::"));
-        }
     }
 }
