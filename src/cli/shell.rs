@@ -340,12 +340,8 @@ impl Shell {
         &self,
     ) -> Result<(Arc<dyn CheckpointStore>, StoreEngine), Failure> {
         self.check_old()?;
-        let place = self.place();
-        let found = match StoreEngine::found(&place) {
-            Some(found) => found,
-            None => self.engine(&place)?,
-        };
-        Ok((self.opened(found)?, self.globals.engine.unwrap_or(found)))
+        let (found, new) = self.engines()?;
+        Ok((self.opened(found)?, new))
     }
 
     /// The engine of the store, and that of a store which is made from it.
