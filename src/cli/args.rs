@@ -458,6 +458,12 @@ pub(super) struct DoctorArgs {
     /// Only this thread
     #[arg(long, value_name = "THREAD")]
     pub(super) thread: Option<ThreadId>,
+    /// Put whatever is sound into a new store, and list what is lost; this store is not touched
+    #[arg(long, requires = "to")]
+    pub(super) repair: bool,
+    /// The folder of the new store; it must not be there yet
+    #[arg(long, value_name = "FOLDER", requires = "repair")]
+    pub(super) to: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,7 @@ use super::exit::{Exit, Failure};
 use super::fit::fit;
 use super::list::head;
 use super::out::one_line;
+use super::repair::repair;
 use super::shell::Shell;
 use super::size::Size;
 use crate::ThreadId;
@@ -45,8 +46,15 @@ impl From<Finding> for Told {
     }
 }
 
-/// Checks a store.
+/// Checks a store, or saves what is sound of it.
 pub(super) async fn doctor(shell: &mut Shell, args: &DoctorArgs) -> Result<Exit, Failure> {
+    match &args.to {
+        Some(to) => repair(shell, args, to).await,
+        None => examine(shell, args).await,
+    }
+}
+
+async fn examine(shell: &mut Shell, args: &DoctorArgs) -> Result<Exit, Failure> {
     let mut report = Report::default();
     let began = Instant::now();
     let store = match shell.look() {
@@ -222,6 +230,8 @@ impl Report {
 
     fn sum_up(&self, shell: &mut Shell, exit: Exit) {
         let place = shell.place();
+        let is_damaged = self.is_damaged && exit == Exit::Corrupt;
+        let repair = is_damaged.then(|| shell.again("doctor --repair --to NEW"));
         let disk = match shell.in_memory() {
             true => None,
             false => Some(size(&place)),
@@ -240,12 +250,15 @@ impl Report {
             "errors": self.errors,
             "warnings": self.warnings,
             "notes": self.notes,
+            "repair": repair,
             "exit": exit.code(),
         }));
+        let repair = repair.map(|repair| format!("  next: save what is sound: {repair}"));
         let disk = disk.map_or(String::new(), |bytes| format!(", {bytes} bytes on disk"));
         let store = format!("store {}", place.display());
         let Some(open_ms) = self.open_ms else {
-            return shell.out.say(format!("{store}: not opened{disk}"));
+            shell.out.say(format!("{store}: not opened{disk}"));
+            return repair.into_iter().for_each(|next| shell.out.say(next));
         };
         let statuses: Vec<_> = self
             .statuses
@@ -276,6 +289,7 @@ impl Report {
             count(self.warnings, "warning"),
             count(self.notes, "note")
         ));
+        repair.into_iter().for_each(|next| shell.out.say(next));
     }
 
     fn exit(&self) -> Exit {

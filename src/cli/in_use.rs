@@ -52,7 +52,10 @@ pub(super) fn open(
 }
 
 /// Opens a store with the keys that the environment has for it.
-fn open_once(place: &Path, engine: StoreEngine) -> Result<Arc<dyn CheckpointStore>, StoreError> {
+pub(super) fn open_once(
+    place: &Path,
+    engine: StoreEngine,
+) -> Result<Arc<dyn CheckpointStore>, StoreError> {
     if let Some(text) = std::env::var_os(KEYS) {
         let refused = |why: String| StoreError::Io {
             action: format!("reading the keys in {KEYS}"),

@@ -111,6 +111,7 @@ mod picture;
 mod probe;
 mod read;
 mod region;
+mod repair;
 mod retry;
 mod rewrite;
 mod shell;

@@ -340,12 +340,18 @@ impl Shell {
         &self,
     ) -> Result<(Arc<dyn CheckpointStore>, StoreEngine), Failure> {
         self.check_old()?;
+        let (found, new) = self.engines()?;
+        Ok((self.opened(found)?, new))
+    }
+
+    /// The engine of the store, and that of a store which is made from it.
+    pub(super) fn engines(&self) -> Result<(StoreEngine, StoreEngine), Failure> {
         let place = self.place();
         let found = match StoreEngine::found(&place) {
             Some(found) => found,
             None => self.engine(&place)?,
         };
-        Ok((self.opened(found)?, self.globals.engine.unwrap_or(found)))
+        Ok((found, self.globals.engine.unwrap_or(found)))
     }
 
     fn opened(&self, engine: StoreEngine) -> Result<Arc<dyn CheckpointStore>, Failure> {
@@ -422,7 +428,7 @@ impl Shell {
         Ok(())
     }
 
-    fn check_old(&self) -> Result<(), Failure> {
+    pub(super) fn check_old(&self) -> Result<(), Failure> {
         let place = self.place();
         if !self.in_memory() && (!place.exists() || is_empty(&place)) {
             let what = format!("there is no store at {} yet", place.display());

@@ -151,7 +151,7 @@ impl ThreadArchive {
 }
 
 /// The ids of the segments that records refer to, each once, in the order in which they do.
-fn segments_of(records: &[Stored]) -> Vec<[u8; 16]> {
+pub(super) fn segments_of(records: &[Stored]) -> Vec<[u8; 16]> {
     let mut seen = HashSet::new();
     let mut ids = Vec::new();
     for stored in records {

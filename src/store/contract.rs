@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::archive::{Extent, ThreadArchive};
 use super::finding::Waste;
 use super::record::{Record, Status};
+use super::remains::{self, Owner, Remains};
 use super::retention::{Retain, Retained, Retention};
 use super::text::Text;
 use super::wish::{self, Asked, Wish, Wished, Wishes};
@@ -229,6 +230,32 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
         wish: Wish,
     ) -> Result<Option<Asked>, StoreError> {
         wish::ask_to_stop(self, thread, wish).await
+    }
+
+    /// Whose anything is stored, also where no name can be read. What cannot even be counted is the
+    /// error in its place.
+    ///
+    /// Default: the threads that [`thread_names`](Self::thread_names) lists.
+    ///
+    /// # Errors
+    /// As listing the names.
+    async fn owners(&self) -> Result<Vec<Result<Owner, StoreError>>, StoreError> {
+        let names = self.thread_names().await?;
+        Ok(names
+            .into_iter()
+            .map(|name| name.map(Owner::Thread))
+            .collect())
+    }
+
+    /// Reads whatever of a thread can still be read, for [`salvage`](super::salvage()).
+    ///
+    /// Default: what the other operations read, which is nothing where the head is damaged. A store
+    /// that keeps its records apart from its heads does better.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::Closed`]: damage is told in what is returned.
+    async fn remains(&self, owner: &Owner) -> Result<Remains, StoreError> {
+        remains::read(self, owner).await
     }
 
     /// Waits until everything that could be read before this call is durable. A store that shows

@@ -22,6 +22,7 @@ mod kind;
 mod line;
 mod memory;
 mod record;
+mod remains;
 mod retain;
 mod retention;
 #[cfg(any(feature = "sled", feature = "fjall"))]
@@ -29,11 +30,14 @@ mod rows;
 mod rules;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod split;
+mod salvage;
 mod text;
 mod transfer;
 #[cfg(all(feature = "window", unix))]
 mod window;
 mod wish;
+#[cfg(any(feature = "sled", feature = "fjall"))]
+mod wreck;
 
 #[cfg(any(feature = "sled", feature = "fjall"))]
 pub use self::disk::{DiskStore, StoreEngine};
@@ -68,7 +72,11 @@ pub use record::{
     SegmentRef, StartedRecord, Status, StepRecord, StoppedRecord, StoredAttempt, StoredBase,
     StoredChange, StoredEdge, StoredError, StoredJoin, StoredTask, StoredValue, TimerRecord,
 };
+pub use remains::{Owner, Remains};
 pub use retention::{Retain, Retained, Retention, Surplus};
+pub use salvage::{Salvage, salvage};
 pub use text::Text;
 pub use transfer::{Transferred, transfer};
 pub use wish::{Asked, Wish, WishKind, WishSender, Wished, Wishes};
+#[cfg(any(feature = "sled", feature = "fjall"))]
+pub use wreck::Wreck;

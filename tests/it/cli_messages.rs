@@ -253,6 +253,7 @@ fn every_line_of_every_command_is_json_where_that_is_asked_for() {
         ("--store new import j.jsonl", 0),
         ("delete k", 0),
         ("doctor", 0),
+        ("doctor --repair --to rescued", 0),
         ("fork j 4", 0),
         ("patch j --n 2 --exit Again", 0),
         ("rewind j 4", 0),

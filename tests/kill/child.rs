@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use milepost::store::{CheckpointStore, ThreadArchive};
+use milepost::store::{CheckpointStore, StoreError, ThreadArchive};
 use milepost::{Command, Durability, Event, EventKind, RunError, RunId, Runner, ThreadId};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,10 @@ pub(crate) struct Life {
     pub(crate) poison_limit: Option<u32>,
     /// A script to play instead of the plans.
     pub(crate) script: Option<Script>,
+    /// How many threads of the system run the plans; 0 for the child's own alone.
+    pub(crate) workers: usize,
+    /// How many KiB a file may have, where the disk is full beyond that.
+    pub(crate) room: Option<u64>,
 }
 
 /// When the runs wait for their store.
@@ -113,9 +117,15 @@ fn a_child_lives_one_life() {
         return;
     };
     let life: Life = serde_json::from_str(&life).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
+    let runtime = match life.workers {
+        0 => tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build(),
+        workers => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers)
+            .enable_time()
+            .build(),
+    };
     match life.script {
         Some(script) => runtime.unwrap().block_on(act(life.folder, script)),
         None => runtime.unwrap().block_on(live(life)),
@@ -124,7 +134,10 @@ fn a_child_lives_one_life() {
 
 async fn live(life: Life) {
     let diary = Diary::open(&life.folder);
-    let mut inner = disk::open(&life.folder).unwrap();
+    let mut inner = match disk::open(&life.folder) {
+        Err(StoreError::Io { .. }) if life.room.is_some() => return,
+        opened => opened.unwrap(),
+    };
     if let Some(fault) = life.fault {
         inner = Arc::new(Faulty::new(inner, fault));
     }
@@ -138,7 +151,21 @@ async fn live(life: Life) {
             life.poison_limit,
             plan.mode,
         );
-        tokio::spawn(run_all(runner, diary.clone(), plan.clone(), life.goes_on))
+        let plan = plan.clone();
+        let all = run_all(runner, diary.clone(), plan.clone(), life.goes_on);
+        let (diary, is_full) = (diary.clone(), life.room.is_some());
+        tokio::spawn(async move {
+            match all.await {
+                Ok(()) => {}
+                // Once a write has failed, the store takes no more.
+                Err(RunError::Store(error @ (StoreError::Io { .. } | StoreError::Closed)))
+                    if is_full =>
+                {
+                    diary.note(&Effect::Stumbled(plan.thread, error.to_string()));
+                }
+                Err(error) => fail(&diary, &plan, &error),
+            }
+        })
     });
     let plans: Vec<_> = plans.collect();
     if let Some(chore) = life.chore {
@@ -150,6 +177,9 @@ async fn live(life: Life) {
         plan.await.unwrap();
     }
     diary.note(&Effect::Operations(store.operations()));
+    if life.room.is_some() {
+        return;
+    }
     for plan in &life.plans {
         store.head(&plan.id()).await.unwrap();
     }
@@ -199,12 +229,17 @@ async fn do_chore(store: &dyn CheckpointStore, chore: Chore) {
 }
 
 /// Starts every run of a thread, as one that does not know what has happened before.
-async fn run_all(runner: Runner<Work>, diary: Diary, plan: Plan, goes_on: bool) {
+async fn run_all(
+    runner: Runner<Work>,
+    diary: Diary,
+    plan: Plan,
+    goes_on: bool,
+) -> Result<(), RunError> {
     if goes_on {
         match run(&runner, &diary, &plan, Command::go_on()).await {
             Ok(()) | Err(RunError::NotFound { .. }) => {}
             Err(RunError::Node { .. } | RunError::Route { .. }) if plan.shape.fails() => {}
-            Err(error) => return fail(&diary, &plan, &error),
+            Err(error) => return Err(error),
         }
     }
     for number in 0..plan.runs {
@@ -214,10 +249,9 @@ async fn run_all(runner: Runner<Work>, diary: Diary, plan: Plan, goes_on: bool) 
         {
             diary.note(&Effect::Stumbled(plan.thread.clone(), error.to_string()));
         }
-        if let Err(error) = run(&runner, &diary, &plan, start(number)).await {
-            return fail(&diary, &plan, &error);
-        }
+        run(&runner, &diary, &plan, start(number)).await?;
     }
+    Ok(())
 }
 
 /// The start of a run, the same each time.

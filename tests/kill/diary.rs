@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -171,10 +171,33 @@ impl Diary {
             .collect()
     }
 
+    /// Counts the lines that come from now on.
+    pub(crate) fn watch(&self) -> Watch {
+        let mut file = File::open(&self.path).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        Watch { file, lines: 0 }
+    }
+
     /// How many lines there are.
     pub(crate) fn lines(&self) -> usize {
         let bytes = std::fs::read(&self.path).unwrap();
         bytes.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// Counts lines without reading those again that it knows.
+pub(crate) struct Watch {
+    file: File,
+    lines: usize,
+}
+
+impl Watch {
+    /// How many lines have come.
+    pub(crate) fn lines(&mut self) -> usize {
+        let mut bytes = Vec::new();
+        self.file.read_to_end(&mut bytes).unwrap();
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+        self.lines
     }
 }
 

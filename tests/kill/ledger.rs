@@ -16,7 +16,8 @@ const FLOORS: &[(&str, usize)] = &[
     ("crowd", 65),
     ("creep", 90),
     ("inside", 20),
-    ("random", 60),
+    ("random", 100),
+    ("load", 750),
     ("fjall", 60),
     ("inside fjall", 20),
     ("random fjall", 60),
@@ -54,10 +55,10 @@ pub(crate) fn made(test: &str, kills: usize) {
     assert!(kills >= *floor, "{test}: {kills} kills, not {floor}");
 }
 
-/// How many children the random tests kill: `MILEPOST_KILLS`, or a few.
+/// How many children the random tests kill: `MILEPOST_KILLS`, or a thousand.
 pub(crate) fn wanted() -> usize {
     let wanted = std::env::var("MILEPOST_KILLS");
-    wanted.map_or(100, |number| number.parse().unwrap())
+    wanted.map_or(1_000, |number| number.parse().unwrap())
 }
 
 #[test]

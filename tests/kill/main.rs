@@ -16,6 +16,7 @@ mod disk;
 mod every_operation;
 mod failpoint;
 mod faulty;
+mod full;
 mod graphs;
 mod ledger;
 mod parent;

@@ -29,6 +29,8 @@ pub(crate) struct Family {
     pub(crate) plans: Vec<Plan>,
     pub(crate) fault: Option<Fault>,
     pub(crate) poison_limit: Option<u32>,
+    pub(crate) workers: usize,
+    pub(crate) room: Option<u64>,
     pub(crate) kills: usize,
     lives: usize,
 }
@@ -57,6 +59,8 @@ impl Family {
             fault: None,
             // Most families are killed more often than a thread forgives.
             poison_limit: Some(10_000),
+            workers: 0,
+            room: None,
             kills: 0,
             lives: 0,
         }
@@ -77,6 +81,8 @@ impl Family {
             fault: self.fault,
             poison_limit: self.poison_limit,
             script: None,
+            workers: self.workers,
+            room: self.room,
         }
     }
 
@@ -94,14 +100,13 @@ impl Family {
 
     /// Lets a child live, and kills it from outside.
     pub(crate) fn strike(&mut self, life: &Life, strike: Strike) -> bool {
-        let diary = Diary::open(self.path());
-        let before = diary.lines();
+        let mut watch = Diary::open(self.path()).watch();
         let mut child = start(life);
         let lines = match strike {
             Strike::Micros(_) => 1,
             Strike::Lines(lines) => lines,
         };
-        while diary.lines() < before + lines && child.try_wait().unwrap().is_none() {
+        while watch.lines() < lines && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(150));
         }
         if let Strike::Micros(micros) = strike {
@@ -154,7 +159,15 @@ fn deadly(status: ExitStatus) -> bool {
 }
 
 fn start(life: &Life) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new(&program);
+    if let Some(kib) = life.room {
+        // Without the trap, the signal that comes with the error would end the child.
+        let script = format!("trap '' XFSZ; ulimit -f {kib}; exec \"$@\"");
+        command = Command::new("bash");
+        command.args(["-c", &script, "bash"]).arg(&program);
+    }
+    command
         .args(["--exact", "child::a_child_lives_one_life", "--nocapture"])
         .env(LIFE, serde_json::to_string(life).unwrap())
         .stdout(Stdio::piped())

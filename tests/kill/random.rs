@@ -1,4 +1,4 @@
-//! SIGKILL from outside at random moments.
+//! SIGKILL from outside at random moments, also while many threads are at work.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use super::parent::{Family, Strike, play, undisturbed};
 
 #[test]
 fn nothing_is_lost_or_done_twice_whenever_a_process_is_killed() {
-    whenever(usual(), "random", wanted());
+    whenever(usual(), "random", wanted() / 10);
 }
 
 #[cfg(feature = "fjall")]
 #[test]
 fn nothing_is_lost_or_done_twice_on_fjall_whenever_a_process_is_killed() {
-    whenever(StoreEngine::Fjall, "random fjall", wanted());
+    whenever(StoreEngine::Fjall, "random fjall", wanted() / 10);
 }
 
 fn whenever(engine: StoreEngine, name: &str, wanted: usize) {
@@ -29,7 +29,7 @@ fn whenever(engine: StoreEngine, name: &str, wanted: usize) {
         Plan::new("loop", Shape::Chain, 2),
         Plan::new("reducers", Shape::Mixed, 2),
     ];
-    made(name, strike(engine, &plans, wanted));
+    made(name, strike(engine, &plans, 0, wanted));
 }
 
 /// Where runs do not wait for their store, what was said to be durable is neither lost nor done twice,
@@ -43,11 +43,32 @@ fn nothing_durable_is_lost_or_done_twice_whenever_a_process_is_killed() {
         Plan::new("reducers", Shape::Mixed, 2).mode(Mode::Background),
         Plan::new("waits", Shape::Diamond, 2),
     ];
-    made("random modes", strike(usual(), &plans, wanted()));
+    made("random modes", strike(usual(), &plans, 0, wanted() / 10));
 }
 
-/// Kills children at random moments until so many are killed.
-fn strike(engine: StoreEngine, plans: &[Plan], wanted: usize) -> usize {
+/// Many threads, on several threads of the system: their writes share batches, and each kill finds
+/// most of them in the middle of something.
+#[test]
+fn nothing_is_lost_or_done_twice_whenever_a_process_with_many_threads_is_killed() {
+    let shapes = [
+        Shape::Long,
+        Shape::Fan,
+        Shape::Chain,
+        Shape::Mixed,
+        Shape::Diamond,
+        Shape::Empty,
+    ];
+    let plans: Vec<_> = (0..30)
+        .map(|number| {
+            let shape = shapes[number % shapes.len()];
+            Plan::new(&format!("thread-{number}"), shape, 2)
+        })
+        .collect();
+    made("load", strike(usual(), &plans, 2, wanted() * 8 / 10));
+}
+
+/// Kills children, each on so many threads of the system, at random moments until so many are killed.
+fn strike(engine: StoreEngine, plans: &[Plan], workers: usize, wanted: usize) -> usize {
     let reference = undisturbed(plans);
     let made_so_far = AtomicUsize::new(0);
     let families: Vec<usize> = (0..wanted).collect();
@@ -56,13 +77,14 @@ fn strike(engine: StoreEngine, plans: &[Plan], wanted: usize) -> usize {
             return 0;
         }
         let mut family = Family::on(engine, plans);
+        family.workers = workers;
         let mut strikes = Vec::new();
         // Short lives, so that one family has many.
-        while family.kills < 40 {
+        while family.kills < 80 {
             let random = RandomState::new().hash_one(0u8);
             let strike = match random % 2 {
-                0 => Strike::Micros(random % 60_000),
-                _ => Strike::Lines((random % (reference.lines as u64 / 3)) as usize),
+                0 => Strike::Micros(random % 12_000),
+                _ => Strike::Lines((random % (reference.lines as u64 / 20)) as usize),
             };
             strikes.push(strike);
             let life = family.life(None);

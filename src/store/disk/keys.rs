@@ -139,6 +139,11 @@ impl Slot {
         Self(key)
     }
 
+    /// Whether a run's row stands here.
+    pub(super) fn is_run(&self) -> bool {
+        self.0.get(PREFIX - 1) == Some(&RUN)
+    }
+
     /// The same slot with another thread's key.
     pub(super) fn moved(&self, to: ThreadKey) -> Self {
         let mut key = self.0.clone();

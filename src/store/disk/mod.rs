@@ -21,6 +21,7 @@ mod marker;
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 mod read;
+mod remains;
 mod restore;
 #[cfg(feature = "sled")]
 mod sled;
@@ -65,6 +66,7 @@ use super::frame::{FrameError, FrameHeader, ThreadKey, encode_row, encode_segmen
 use super::guard::{Asks, after, sound};
 use super::kind::FrameKind;
 use super::record::Status;
+use super::remains::{Owner, Remains};
 use super::retention::{Retain, Retained};
 use super::rows::{HeadRow, NameRow, NamedRun};
 use super::split::split_record;
@@ -350,6 +352,14 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
 
     async fn sweep(&self) -> Result<(), StoreError> {
         self.keep(Upkeep::Sweep).await.map(|_| ())
+    }
+
+    async fn owners(&self) -> Result<Vec<Result<Owner, StoreError>>, StoreError> {
+        self.inner.read(|view| Ok(view.owners()))
+    }
+
+    async fn remains(&self, owner: &Owner) -> Result<Remains, StoreError> {
+        self.inner.read(|view| view.remains(owner))
     }
 
     async fn durable(&self) -> Result<(), StoreError> {

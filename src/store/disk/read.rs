@@ -165,10 +165,18 @@ impl View<'_> {
     }
 
     pub(super) fn segment(self, thread: &ThreadId, id: &[u8; 16]) -> Result<Arc<[u8]>, StoreError> {
-        let key = ThreadKey::of(thread);
         let place = || format!("segment {} of thread {thread}", hex(id));
+        self.segment_of(ThreadKey::of(thread), id, &place)
+    }
+
+    pub(super) fn segment_of(
+        self,
+        key: ThreadKey,
+        id: &[u8; 16],
+        place: &dyn Fn() -> String,
+    ) -> Result<Arc<[u8]>, StoreError> {
         let frame = self
-            .frame(&Slot::segment(key, id), &place)?
+            .frame(&Slot::segment(key, id), place)?
             .ok_or_else(|| corrupt(place(), "it is missing"))?;
         let bytes =
             decode_segment(key, id, &frame).map_err(|error| error.at(place(), THREAD_HINT))?;
@@ -289,7 +297,7 @@ impl View<'_> {
     }
 
     /// The name of the thread with this key.
-    fn name(self, key: ThreadKey) -> Result<ThreadId, StoreError> {
+    pub(super) fn name(self, key: ThreadKey) -> Result<ThreadId, StoreError> {
         let place = || format!("the name of a thread with key {}", hex(key.as_bytes()));
         let name = self
             .row::<NameRow>(key, &Slot::name(key), FrameKind::Name, &place)?
@@ -352,7 +360,7 @@ impl View<'_> {
         Ok(self.get(&slot.row(0))?.is_some())
     }
 
-    fn row<T: DeserializeOwned>(
+    pub(super) fn row<T: DeserializeOwned>(
         self,
         key: ThreadKey,
         slot: &Slot,
