@@ -117,7 +117,7 @@ impl<S: State> Run<S> {
         let span = self.span();
         let run = async {
             let told = loop {
-                match self.advance(u64::MAX).await {
+                match self.advance(self.until_retaining()).await {
                     Ok(Progress::Committed(_)) => self.retain_on_the_way().await,
                     Ok(Progress::Ended(ended)) => break Ok(self.report(ended)),
                     Err(error) => break Err(error),

@@ -35,6 +35,11 @@ impl Retaining {
 }
 
 impl<S: State> Run<S> {
+    /// After how many more supersteps the thread is looked at.
+    pub(super) fn until_retaining(&self) -> u64 {
+        self.retaining.at.saturating_sub(self.executed).max(1)
+    }
+
     /// Looks at the thread, if it has grown by enough.
     pub(super) async fn retain_on_the_way(&mut self) {
         if self.executed >= self.retaining.at {

@@ -28,9 +28,9 @@ mod retention;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod rows;
 mod rules;
+mod salvage;
 #[cfg(any(feature = "sled", feature = "fjall"))]
 mod split;
-mod salvage;
 mod text;
 mod transfer;
 #[cfg(all(feature = "window", unix))]

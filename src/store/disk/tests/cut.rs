@@ -215,6 +215,7 @@ fn over(left: Left) -> Store {
         tree: Arc::clone(&left) as _,
         disk: Box::new(left),
         vault: Vault::default(),
+        over: usize::MAX,
         batch: 0,
         close: Box::new(|| {}),
     })
