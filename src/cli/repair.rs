@@ -57,8 +57,7 @@ pub(super) async fn repair(
         is_unsound: false,
     };
     repair.opened(&wreck);
-    let new: Arc<dyn CheckpointStore> =
-        Arc::new(SledStore::open_with(bench.path("store"), options)?);
+    let new = in_use::open_once(&bench.path("store"), new)?;
     let owners = match &args.thread {
         Some(thread) => vec![Ok(Owner::Thread(thread.clone()))],
         None => wreck.store.owners().await?,

@@ -96,12 +96,12 @@ impl Cut<'_> {
         let stood = self.remains.head.as_ref();
         let times = || records.iter().filter_map(|stored| at_ms(&stored.record));
         let head = Head {
-            graph: schema.graph.clone(),
+            graph: schema.graph.clone().into(),
             fingerprint: match stood {
                 Some(stood) if stood.schema == place.schema => stood.fingerprint,
                 _ => schema.fingerprint,
             },
-            run: run.to_owned(),
+            run: run.into(),
             branch: last.branch,
             seq: tip.at,
             step: place.step,
