@@ -43,7 +43,7 @@ fn alter(desk: &Desk, thread: &str, class: u8, number: usize, change: impl Fn(&m
     db.flush().unwrap();
 }
 
-fn flip(row: &mut Vec<u8>) {
+fn flip(row: &mut [u8]) {
     *row.last_mut().unwrap() ^= 1;
 }
 

@@ -157,15 +157,15 @@ fn words_of_a_command_line() {
     keep(
         "words",
         &named(&[
-            "--store\0memory\0run\0form\0--name\0n\0--sum\03\0--words\0a\0--words\0b",
+            "--store\0memory\0run\0form\0--name\0n\0--sum\x003\0--words\0a\0--words\0b",
             "--store\0memory\0--json\0run\0form\0--kind\0{\"sized\":3}\0--ratio\0-1.5",
-            "--store\0memory\0run\0form\0--pairs\0[[1,true]]\0--thread\0t\0--step-limit\07",
+            "--store\0memory\0run\0form\0--pairs\0[[1,true]]\0--thread\0t\0--step-limit\x007",
             "--store\0memory\0threads\0--json",
             "graphs\0show\0form",
             "dot\0form\0--format\0mermaid",
-            "--store\0nosuch\0show\0t\0--at\05",
-            "--store\0nosuch\0diff\0t\01\02",
-            "--store\0nosuch\0answer\0t\01:fill.fill\0yes",
+            "--store\0nosuch\0show\0t\0--at\x005",
+            "--store\0nosuch\0diff\0t\x001\x002",
+            "--store\0nosuch\0answer\0t\x001:fill.fill\0yes",
             "completions\0bash",
         ]),
     );

@@ -58,7 +58,7 @@ fn nothing_is_lost_or_done_twice_whenever_a_process_with_many_threads_is_killed(
         Shape::Diamond,
         Shape::Empty,
     ];
-    let plans: Vec<_> = (0..30)
+    let plans: Vec<_> = (0..20)
         .map(|number| {
             let shape = shapes[number % shapes.len()];
             Plan::new(&format!("thread-{number}"), shape, 2)

@@ -101,7 +101,7 @@ impl Cut<'_> {
                 Some(stood) if stood.schema == place.schema => stood.fingerprint,
                 _ => schema.fingerprint,
             },
-            run: run.to_owned().into(),
+            run: run.into(),
             branch: last.branch,
             seq: tip.at,
             step: place.step,
