@@ -43,7 +43,8 @@ fn alter(desk: &Desk, thread: &str, class: u8, number: usize, change: impl Fn(&m
     db.flush().unwrap();
 }
 
-fn flip(row: &mut [u8]) {
+#[expect(clippy::ptr_arg, reason = "others of its kind change the length")]
+fn flip(row: &mut Vec<u8>) {
     *row.last_mut().unwrap() ^= 1;
 }
 
