@@ -336,8 +336,12 @@ pub(crate) fn unwrap(
 /// # Errors
 /// [`FrameError::Corrupt`], [`FrameError::Newer`].
 pub fn reframe(from: ThreadKey, to: ThreadKey, bytes: &[u8]) -> Result<Vec<u8>, FrameError> {
-    let (header, _) = open(from, bytes)?;
-    Ok(seal(to, header, bytes[5], bytes.to_vec()))
+    let (header, codec, _) = unwrap(from, bytes)?;
+    // What a record lacks is the same for its copy.
+    if codec != CODEC_SPLIT {
+        open(from, bytes)?;
+    }
+    Ok(seal(to, header, codec, bytes.to_vec()))
 }
 
 /// How long the frame is that begins with these bytes, its header included.
