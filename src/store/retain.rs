@@ -155,7 +155,9 @@ impl Survey {
             floor = *seq;
         }
         older.extend(stays);
-        let records = older.len() as u64;
+        // A damaged log may refer to records that it has not.
+        let stays = |(seq, _): &&(u64, Branch)| older.contains(seq);
+        let records = self.records.iter().filter(stays).count() as u64;
         let dropped = self.records.len() as u64 - records;
         older.retain(|seq| *seq < floor);
         Some(Kept {

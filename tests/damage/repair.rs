@@ -332,7 +332,10 @@ fn a_repair_that_is_killed_is_simply_begun_again() {
             assert_eq!(old, export(&desk, "new", "a"));
             fs::remove_dir_all(desk.path("new")).unwrap();
         }
-        assert!(files(&desk.path("mileposts")) == before, "the old store was written to");
+        assert!(
+            files(&desk.path("mileposts")) == before,
+            "the old store was written to"
+        );
     }
     desk.run(&words).exits(8);
     desk.run(&["--store", "new", "doctor"]).exits(0);
