@@ -18,6 +18,7 @@ use super::engine::{Place, Tree};
 pub(super) const KEY: [u8; 1] = [0];
 
 /// Bytes of the number with its checksum.
+#[cfg(feature = "fjall")]
 pub(super) const BYTES: usize = 24;
 
 /// The file's name.
