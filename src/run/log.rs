@@ -70,13 +70,13 @@ impl<S: State> Log<S> {
     ) -> Result<Self, StoreError> {
         let claim = match busy {
             Busy::Refuse => match store.claim(&thread, Take::IfFree).await {
-                Err(StoreError::Busy { .. }) if queue::left(&thread).await => {
+                Err(StoreError::Busy { .. }) if queue::left(&*store, &thread).await => {
                     store.claim(&thread, Take::IfFree).await?
                 }
                 claimed => claimed?,
             },
             Busy::Replace => {
-                queue::settle(&thread).await;
+                queue::settle(&*store, &thread).await;
                 store.claim(&thread, Take::Replace).await?
             }
             Busy::Wait(time) => wait(&*store, &thread, time).await?,

@@ -363,25 +363,30 @@ fn queues() -> std::sync::MutexGuard<'static, BTreeMap<ThreadId, Vec<Weak<Shared
     QUEUES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn of_thread(thread: &ThreadId) -> Vec<Arc<Shared>> {
+fn of_thread(store: &dyn CheckpointStore, thread: &ThreadId) -> Vec<Arc<Shared>> {
     let queues = queues();
     let of_thread = queues.get(thread).into_iter().flatten();
-    of_thread.filter_map(Weak::upgrade).collect()
+    let of_thread = of_thread.filter_map(Weak::upgrade);
+    let same = |queue: &Arc<Shared>| queue.store.identity() == store.identity();
+    of_thread.filter(same).collect()
 }
 
 /// Waits until all is durable that runs of a thread in this process have accepted by now. What fails
 /// is told to those runs.
-pub(super) async fn settle(thread: &ThreadId) {
-    for queue in of_thread(thread) {
+pub(super) async fn settle(store: &dyn CheckpointStore, thread: &ThreadId) {
+    for queue in of_thread(store, thread) {
         let _ = queue.settled().await;
     }
 }
 
 /// Waits for runs of a thread that were dropped in this process and still write what they had
 /// accepted. Says whether there was one that is done.
-pub(super) async fn left(thread: &ThreadId) -> bool {
+pub(super) async fn left(store: &dyn CheckpointStore, thread: &ThreadId) -> bool {
     let leaves = |queue: &Arc<Shared>| queue.state().holder != Holder::Run;
-    let all: Vec<_> = of_thread(thread).into_iter().filter(leaves).collect();
+    let all: Vec<_> = of_thread(store, thread)
+        .into_iter()
+        .filter(leaves)
+        .collect();
     if all.is_empty() {
         return false;
     }

@@ -228,7 +228,7 @@ impl<S: State> Runner<S> {
     /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
-        queue::settle(thread).await;
+        queue::settle(&**store, thread).await;
         let head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         let loaded = load::load(&**store, self.graph.tables(), thread, &head, seq).await?;
         Ok(Snapshot::shared(loaded.position.state))
@@ -240,7 +240,7 @@ impl<S: State> Runner<S> {
     /// [`RunError::NotFound`], and what reading may find.
     pub async fn state(&self, thread: &ThreadId) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
-        queue::settle(thread).await;
+        queue::settle(&**store, thread).await;
         let mut head = store.head(thread).await?.ok_or_else(|| not_found(thread))?;
         loop {
             let state = self.state_at(thread, head.seq).await;

@@ -258,6 +258,15 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
         remains::read(self, owner).await
     }
 
+    /// A number that this store alone has in its process, and each handle of it: two stores may have
+    /// threads of one name.
+    ///
+    /// Default: the address of this handle. A store with several handles should say that of what they
+    /// share.
+    fn identity(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>().addr()
+    }
+
     /// Waits until everything that could be read before this call is durable. A store that shows
     /// nothing before it is has nothing to wait for, which is the default.
     ///

@@ -139,6 +139,10 @@ impl CheckpointStore for MemoryStore {
         Ok(())
     }
 
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.threads).addr()
+    }
+
     async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
         Ok(self.lock().get(thread).and_then(|log| log.head.clone()))
     }

@@ -455,6 +455,9 @@ async fn whoever_takes_over_or_looks_finds_what_was_accepted() {
         tokio::spawn(async move { runner.run(&thread("t"), start()).await })
     };
     hangs.acquire().await.unwrap().forget();
+    // A thread of that name in another store is another thread.
+    let other = runner.clone().store(MemoryStore::new());
+    other.state(&thread("t")).await.unwrap_err();
     assert_eq!(store.head(&thread("t")).await.unwrap().unwrap().step, 0);
     assert_eq!(runner.state(&thread("t")).await.unwrap().log, ["one"]);
     assert_eq!(store.head(&thread("t")).await.unwrap().unwrap().step, 1);

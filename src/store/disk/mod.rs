@@ -362,6 +362,10 @@ impl<E: 'static> CheckpointStore for DiskStore<E> {
         self.inner.read(|view| view.remains(owner))
     }
 
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
     async fn durable(&self) -> Result<(), StoreError> {
         self.inner.hand(Job::Wait).await
     }
