@@ -115,6 +115,10 @@ impl Counted {
 
 #[async_trait]
 impl CheckpointStore for Counted {
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         self.inner.claim(thread, how).await
     }

@@ -101,6 +101,10 @@ impl Failpoint {
 
 #[async_trait]
 impl CheckpointStore for Failpoint {
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         self.pass(Among::All, self.inner.claim(thread, how)).await
     }

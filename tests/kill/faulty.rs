@@ -53,6 +53,10 @@ impl Faulty {
 
 #[async_trait]
 impl CheckpointStore for Faulty {
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         self.catch_up().await;
         self.inner.claim(thread, how).await

@@ -141,6 +141,10 @@ pub(crate) fn digest(record: &Record) -> String {
 
 #[async_trait]
 impl CheckpointStore for Still {
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         let claimed = self.pass(self.inner.claim(thread, how)).await;
         claimed.map(|mut claim| {

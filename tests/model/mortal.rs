@@ -59,6 +59,10 @@ impl Mortal {
 
 #[async_trait]
 impl CheckpointStore for Mortal {
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         self.lives()?;
         self.inner.claim(thread, how).await

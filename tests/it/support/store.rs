@@ -89,6 +89,10 @@ impl Probe {
 
 #[async_trait]
 impl CheckpointStore for Probe {
+    fn identity(&self) -> usize {
+        self.inner.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         let claim = self.pass(self.inner.claim(thread, how)).await;
         if let (Err(StoreError::Io { .. }), Some((_, When::After))) = (&claim, self.fail) {
