@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use milepost::store::{
-    CheckpointStore, Head, MemoryStore, Owner, Record, Remains, Salvage, Severity, Spot, Status,
-    ThreadArchive, check, salvage,
+    CheckpointStore, Head, MemoryStore, Owner, Record, Remains, Salvage, Severity, SledOptions,
+    SledStore, Spot, Status, ThreadArchive, check, salvage,
 };
 use milepost::{
     Add, Append, Ask, Command, Context, End, Ended, Exits, Graph, NodeError, Output, RunError,
@@ -293,6 +293,31 @@ async fn a_sound_thread_is_saved_as_it_is() {
     let nobody = Owner::Thread(thread("nobody"));
     let told = salvage(&*store, &new, &nobody).await.unwrap();
     assert!(told.archive.is_none() && told.faults.is_empty());
+}
+
+/// On a disk, long values lie beside the records that have them: they belong to those, and to nobody else.
+#[tokio::test]
+async fn a_sound_thread_on_a_disk_is_saved_with_its_long_values() {
+    let (store, threads) = threads().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = SledOptions::default();
+    options.blob_bytes = 500;
+    let disk = SledStore::open_with(folder.path(), options).unwrap();
+    for t in &threads {
+        let archive = ThreadArchive::read(&*store, t).await.unwrap().unwrap();
+        disk.restore(archive).await.unwrap();
+    }
+    let owners = disk.owners().await.unwrap();
+    assert_eq!(owners.len(), threads.len(), "{owners:?}");
+    let new = MemoryStore::new();
+    for owner in owners {
+        let told = salvage(&disk, &new, &owner.unwrap()).await.unwrap();
+        assert!(told.is_whole(), "{told:?}");
+    }
+    for t in &threads {
+        let old = ThreadArchive::read(&*store, t).await.unwrap();
+        assert_eq!(ThreadArchive::read(&new, t).await.unwrap(), old);
+    }
 }
 
 /// Each record of each thread: what was before it is kept, or what is after it, or both.

@@ -1,7 +1,9 @@
 //! What children note outside of the store: one line an effect, one write a line.
 //!
-//! A kill cuts no line, because each is one write to a file opened for appending; and what is in
-//! the file has happened, whatever becomes of the process.
+//! Each line is one write to a file opened for appending, so lines do not mix, and what is in the
+//! file has happened, whatever becomes of the process. Only the kill itself can cut a line: Linux
+//! gives up a write between two pages when its process is being killed. Such a line lacks its mark,
+//! and its thread of the system did nothing after it, so it is passed over.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -13,6 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use milepost::store::{OutcomeRecord, OutcomeRef, Record, Write};
 use milepost::{Context, Event, EventKind, TaskPath};
 use serde::{Deserialize, Serialize};
+
+/// Stands at the end of a line that no kill has cut. JSON has no such character outside of texts.
+const WHOLE: char = ';';
 
 /// A task of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -119,8 +124,8 @@ impl Diary {
     }
 
     pub(crate) fn note(&self, effect: &Effect) {
-        let mut line = serde_json::to_vec(effect).unwrap();
-        line.push(b'\n');
+        // Begins a line of its own, also behind one that was cut.
+        let line = format!("\n{}{WHOLE}", serde_json::to_string(effect).unwrap()).into_bytes();
         let written = (&*self.file).write(&line).unwrap();
         assert_eq!(written, line.len(), "a line is one write");
     }
@@ -165,8 +170,10 @@ impl Diary {
     }
 
     pub(crate) fn read(&self) -> Vec<Effect> {
-        let text = std::fs::read_to_string(&self.path).unwrap();
-        text.lines()
+        let bytes = std::fs::read(&self.path).unwrap();
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter_map(|line| line.strip_suffix(WHOLE))
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }

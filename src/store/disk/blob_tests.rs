@@ -13,6 +13,7 @@ use crate::ids::Branch;
 use crate::store::check;
 use crate::store::conformance::{one_of_each, sample_head};
 use crate::store::record::Record;
+use crate::store::remains::Owner;
 use crate::store::retention::Retention;
 use crate::store::split::{Blob, BlobId};
 
@@ -193,6 +194,18 @@ async fn a_value_that_is_damaged_is_damage_of_the_threads_that_have_it() {
             assert_eq!(checked.records, 3, "the others can be read");
         }
         records(&store, &thread("c")).await.unwrap();
+        // What is left is read piece by piece: only the record that lacks its value is lost.
+        let remains = store.remains(&Owner::Thread(thread("a"))).await.unwrap();
+        assert_eq!([&sound[..2], &sound[3..]].concat(), remains.records);
+        assert_eq!(remains.missing, Some(BTreeSet::from([Seq::new(3)])));
+        let remains = store.remains(&Owner::Thread(thread("c"))).await.unwrap();
+        assert_eq!((remains.records.len(), remains.faults.len()), (4, 0));
+        let owners = store.owners().await.unwrap();
+        let owners: BTreeSet<_> = owners
+            .into_iter()
+            .map(|owner| owner.unwrap().name())
+            .collect();
+        assert_eq!(owners, ["a", "b", "c"].map(thread).into());
         // A damaged value is not relied on: the next that has it writes it again.
         add(&store, &thread("c"), vec![answer(shared.clone())]).await;
         assert_eq!(records(&store, &thread("a")).await.unwrap(), sound);

@@ -86,12 +86,22 @@ impl View<'_> {
         let mut all = Vec::new();
         self.walk(thread, from, limit, |seq, frame| {
             let place = || format!("record {seq} of thread {thread}");
-            let fetch = |cut: &Cut, body: &mut Vec<u8>| self.blob(cut, body, &place);
-            let (stored, _) = record(ThreadKey::of(thread), seq, frame, &place, fetch)?;
-            all.push(stored);
+            all.push(self.record(ThreadKey::of(thread), seq, frame, &place)?);
             Ok(())
         })?;
         Ok(all)
+    }
+
+    /// The record of a frame, with its long values.
+    pub(super) fn record(
+        self,
+        key: ThreadKey,
+        seq: Seq,
+        frame: &[u8],
+        place: &dyn Fn() -> String,
+    ) -> Result<Stored, StoreError> {
+        let fetch = |cut: &Cut, body: &mut Vec<u8>| self.blob(cut, body, place);
+        record(key, seq, frame, place, fetch).map(|(stored, _)| stored)
     }
 
     /// Shows all records one after the other with the long values that they have, but without the bytes

@@ -6,19 +6,19 @@ use std::collections::{BTreeMap, HashSet};
 use super::super::archive::{Extent, segments_of};
 use super::super::contract::StoreError;
 use super::super::finding::Spot;
-use super::super::frame::{ThreadKey, decode_record};
+use super::super::frame::ThreadKey;
 use super::super::kind::FrameKind;
 use super::super::remains::{Owner, Remains};
 use super::super::rows::{HeadRow, NameRow, NamedRun, StartRow};
-use super::keys::{Class, Slot, end_of, thread_of};
-use super::read::{THREAD_HINT, View, corrupt};
+use super::keys::{Class, Slot, end_of, first_thread, thread_of};
+use super::read::{View, corrupt};
 use crate::ids::Seq;
 
 impl View<'_> {
     /// Whose rows there are, in the order of their keys.
     pub(super) fn owners(self) -> Vec<Result<Owner, StoreError>> {
         let mut owners = Vec::new();
-        let mut from = vec![0; 16];
+        let mut from = first_thread().to_vec();
         loop {
             let next = || self.tree.keys(&from, None).next().transpose();
             let raw = match self.place.guarded(next) {
@@ -140,7 +140,7 @@ impl View<'_> {
                     let frame = self.frame(slot, &place)?;
                     let frame =
                         frame.ok_or_else(|| corrupt(place(), "its first row is missing"))?;
-                    decode_record(key, seq, &frame).map_err(|error| error.at(place(), THREAD_HINT))
+                    self.record(key, seq, &frame, &place)
                 };
                 match self.place.guarded(read) {
                     Ok(stored) => remains.records.push(stored),
