@@ -77,6 +77,7 @@ mod answer;
 mod archive;
 mod args;
 mod ask;
+mod beside;
 mod cancel;
 mod compact;
 mod data;

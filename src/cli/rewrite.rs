@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::beside::{give_name, parent};
 use super::compact::{Asked, names};
 use super::doctor::size;
 use super::exit::{Exit, Failure, room};
@@ -171,18 +172,10 @@ impl Bench {
     /// Gives the new store its name.
     fn finish(self) -> Result<(), Failure> {
         let named = || {
-            fs::rename(self.store(), &self.to)?;
-            fs::remove_dir_all(&self.folder)?;
-            File::open(parent(&self.to))?.sync_all()
+            give_name(&self.store(), &self.to)?;
+            fs::remove_dir_all(&self.folder)
         };
-        named().map_err(|error: io::Error| unwritten(&self.to, &error))
-    }
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
+        named().map_err(|error| unwritten(&self.to, &error))
     }
 }
 

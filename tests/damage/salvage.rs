@@ -385,7 +385,7 @@ async fn a_thread_with_two_holes_is_saved_as_far_as_it_holds_together() {
     for t in &threads {
         let whole = Whole::read(&store, t).await;
         let seqs: Vec<Seq> = whole.seqs.iter().copied().collect();
-        for (number, first) in seqs.iter().enumerate() {
+        for (number, first) in seqs.iter().enumerate().step_by(3) {
             for second in seqs[number + 1..].iter().step_by(7) {
                 let lost = [*first, *second];
                 let what = format!("{t} without {first} and {second}");

@@ -20,6 +20,7 @@ mod marker;
 #[cfg(all(test, milepost_model, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
+mod opening;
 mod read;
 mod remains;
 mod restore;

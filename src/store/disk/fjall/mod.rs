@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
@@ -21,14 +21,12 @@ use super::super::contract::StoreError;
 #[cfg(feature = "encryption")]
 use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
-use super::folder::{self, Holder, failed, free};
-use super::marker::{self, Marker};
+use super::folder::{self, Holder, failed};
+use super::marker::Marker;
+use super::opening::Opening;
 use super::vault::Vault;
 use super::which::StoreEngine;
 use super::{BLOB_BYTES, DiskStore};
-
-/// How long to wait until fjall's thread lets go of its files.
-const LET_GO: Duration = Duration::from_secs(5);
 
 /// Where fjall's own files are, in the folder of a store.
 const DATA: &str = StoreEngine::Fjall.data();
@@ -142,38 +140,23 @@ pub(super) fn open(path: &Path, options: &FjallOptions) -> Result<Opened, StoreE
     let rows = place.guarded(|| Rows::open(&place, &data, options))?;
     let lock = data.join("lock");
     let lock = File::open(&lock).map_err(|source| failed("opening the store", &lock, source))?;
-    let batch = match place.guarded(|| marker::check_tree(&place, &rows, noted)) {
-        Ok(batch) => batch,
-        Err(error) => {
-            close(rows, &lock, holder, &place);
-            return Err(error);
-        }
-    };
-    folder::sync(path)?;
-    tracing::debug!(
-        path = %path.display(),
-        micros = began.elapsed().as_micros() as u64,
-        "opened a store"
-    );
     let disk = FjallDisk {
         rows: rows.clone(),
         marker,
     };
-    Ok(Opened {
-        tree: Arc::new(rows.clone()),
-        disk: Box::new(disk),
-        vault: Vault {
-            #[cfg(feature = "encryption")]
-            keys: options.keys.clone(),
-        },
-        over: options.blob_bytes,
-        batch,
-        close: Box::new({
-            let place = place.clone();
-            move || close(rows, &lock, holder, &place)
-        }),
+    let opening = Opening {
         place,
-    })
+        began,
+        tree: rows,
+        lock: Arc::new(lock),
+        holder,
+        noted,
+    };
+    let vault = Vault {
+        #[cfg(feature = "encryption")]
+        keys: options.keys.clone(),
+    };
+    opening.finish(disk, options.blob_bytes, vault)
 }
 
 /// Refuses a folder of which something is gone, before fjall makes it anew or removes the rest.
@@ -214,21 +197,6 @@ fn sync_all(path: &Path) -> io::Result<()> {
         true => File::open(path)?.sync_all(),
         false => Ok(()),
     }
-}
-
-/// Closes a folder. When it returns, it can be opened again.
-fn close(rows: Rows, lock: &File, holder: Holder, place: &Place) {
-    let closed = place.guarded(|| {
-        drop(rows);
-        Ok(())
-    });
-    if let Err(error) = closed {
-        tracing::warn!(%error, "a store did not close cleanly");
-    }
-    if !free(lock, LET_GO) {
-        tracing::warn!(path = %place.path.display(), "fjall keeps the lock of a closed store");
-    }
-    holder.unlock();
 }
 
 /// The rows of an open folder.

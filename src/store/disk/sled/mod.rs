@@ -6,7 +6,7 @@ mod refusal;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sled::Db;
 
@@ -15,14 +15,12 @@ use super::super::contract::StoreError;
 #[cfg(feature = "encryption")]
 use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
-use super::folder::{self, Holder, failed, free};
-use super::marker::{self, Marker};
+use super::folder::{Holder, failed, free};
+use super::marker::Marker;
+use super::opening::{LET_GO, Opening};
 use super::vault::Vault;
 use super::which::StoreEngine;
 use super::{BLOB_BYTES, DiskStore};
-
-/// How long to wait until sled's background work lets go of its file.
-const LET_GO: Duration = Duration::from_secs(5);
 
 /// The engine of a [`SledStore`].
 #[derive(Debug)]
@@ -121,60 +119,28 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
     let file = File::open(&data).map_err(|source| failed("opening the store", &data, source))?;
     let file = Arc::new(file);
     let tree = SledTree {
-        db: db.clone(),
+        db,
         place: place.clone(),
     };
-    let batch = match place.guarded(|| marker::check_tree(&place, &tree, noted)) {
-        Ok(batch) => batch,
-        Err(error) => {
-            drop(tree);
-            close(db, &file, holder, &place);
-            return Err(error);
-        }
-    };
-    folder::sync(path)?;
-    tracing::debug!(
-        path = %path.display(),
-        micros = began.elapsed().as_micros() as u64,
-        "opened a store"
-    );
     let disk = SledDisk {
-        db: db.clone(),
+        db: tree.db.clone(),
         file: Arc::clone(&file),
         place: place.clone(),
         marker,
     };
-    Ok(Opened {
-        tree: Arc::new(tree),
-        disk: Box::new(disk),
-        vault: Vault {
-            #[cfg(feature = "encryption")]
-            keys: options.keys.clone(),
-        },
-        over: options.blob_bytes,
-        batch,
-        close: Box::new({
-            let place = place.clone();
-            move || close(db, &file, holder, &place)
-        }),
+    let opening = Opening {
         place,
-    })
-}
-
-/// Closes a folder. When it returns, it can be opened again.
-fn close(db: Db, file: &File, holder: Holder, place: &Place) {
-    let closed = place.guarded(|| {
-        drop(db);
-        Ok(())
-    });
-    if let Err(error) = closed {
-        tracing::warn!(%error, "a store did not close cleanly");
-    }
-    // Threads of sled that end a little later keep its file, and with it the lock.
-    if !free(file, LET_GO) {
-        tracing::warn!(path = %place.path.display(), "sled keeps the lock of a closed store");
-    }
-    holder.unlock();
+        began,
+        tree,
+        lock: file,
+        holder,
+        noted,
+    };
+    let vault = Vault {
+        #[cfg(feature = "encryption")]
+        keys: options.keys.clone(),
+    };
+    opening.finish(disk, options.blob_bytes, vault)
 }
 
 /// Refuses a folder whose data file is gone, before sled makes a new one.
@@ -190,7 +156,7 @@ fn check_file(place: &Place, data: &Path, noted: Option<u64>) -> Result<(), Stor
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct SledTree {
     db: Db,
     place: Place,
