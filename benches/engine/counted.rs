@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, FrameError, FrameHeader, FrameKind, Head, Retain, Retained,
-    RunRow, StoreError, Stored, Take, ThreadArchive, ThreadKey, Wish, Wished, Write, encode_record,
-    encode_row, encode_segment,
+    CheckpointStore, FrameError, FrameHeader, FrameKind, Layer, StoreError, ThreadKey, Write,
+    encode_record, encode_row, encode_segment,
 };
-use milepost::{Epoch, RunId, Seq, ThreadId};
 
 use crate::bare::Bare;
 
@@ -114,17 +112,9 @@ impl Counted {
 }
 
 #[async_trait]
-impl CheckpointStore for Counted {
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
-        self.inner.claim(thread, how).await
-    }
-
-    fn release(&self, thread: &ThreadId, epoch: Epoch) {
-        self.inner.release(thread, epoch);
+impl Layer for Counted {
+    fn below(&self) -> Arc<dyn CheckpointStore> {
+        self.inner.clone()
     }
 
     async fn append(&self, write: Write) -> Result<(), StoreError> {
@@ -137,70 +127,5 @@ impl CheckpointStore for Counted {
                 action: "writing the same bytes bare".to_owned(),
                 source: Arc::new(source),
             })
-    }
-
-    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.inner.head(thread).await
-    }
-
-    async fn records(
-        &self,
-        thread: &ThreadId,
-        from: Seq,
-        limit: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
-        self.inner.records(thread, from, limit).await
-    }
-
-    async fn segments(
-        &self,
-        thread: &ThreadId,
-        ids: &[[u8; 16]],
-    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.inner.segments(thread, ids).await
-    }
-
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.inner.run(thread, run).await
-    }
-
-    async fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.inner.threads(after, limit).await
-    }
-
-    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.inner.extent(thread).await
-    }
-
-    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
-        self.inner.restore(archive).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
-    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
-        self.inner.copy_thread(from, to).await
-    }
-
-    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
-        self.inner.retain(what).await
-    }
-
-    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
-        self.inner.wish(thread, wish).await
-    }
-
-    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.inner.wished(thread).await
-    }
-
-    async fn durable(&self) -> Result<(), StoreError> {
-        self.inner.durable().await
     }
 }

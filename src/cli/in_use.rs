@@ -14,8 +14,8 @@ use super::exit::{Exit, Failure, stands};
 use super::out::{cut, one_line};
 use super::shell::quoted;
 use crate::store::{
-    Asked, CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, Status, StoreEngine,
-    StoreError, Stored, Take, ThreadArchive, Waste, Wish, Wished, Write,
+    Asked, CheckpointStore, Claim, Extent, Head, Owner, Remains, Retain, Retained, RunRow, Status,
+    StoreEngine, StoreError, Stored, Take, ThreadArchive, Waste, Wish, Wished, Write,
 };
 #[cfg(unix)]
 use crate::store::{Peer, Window};
@@ -215,6 +215,10 @@ macro_rules! read {
 
 #[async_trait]
 impl CheckpointStore for Sight {
+    fn identity(&self) -> usize {
+        self.way().store.identity()
+    }
+
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
         self.way().store.claim(thread, how).await
     }
@@ -270,6 +274,18 @@ impl CheckpointStore for Sight {
 
     async fn waste(&self) -> Result<Waste, StoreError> {
         self.way().store.waste().await
+    }
+
+    async fn owners(&self) -> Result<Vec<Result<Owner, StoreError>>, StoreError> {
+        self.way().store.owners().await
+    }
+
+    async fn remains(&self, owner: &Owner) -> Result<Remains, StoreError> {
+        self.way().store.remains(owner).await
+    }
+
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.way().store.durable().await
     }
 
     async fn sweep(&self) -> Result<(), StoreError> {

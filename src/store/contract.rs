@@ -262,7 +262,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug + 'static {
     /// threads of one name.
     ///
     /// Default: the address of this handle. A store with several handles should say that of what they
-    /// share, and one in front of another that of the other.
+    /// share, and one in front of another that of the other, as a [`Layer`](super::Layer) does.
     fn identity(&self) -> usize {
         std::ptr::from_ref(self).cast::<()>().addr()
     }

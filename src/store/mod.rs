@@ -19,6 +19,7 @@ mod frame;
 mod guard;
 mod inner;
 mod kind;
+mod layer;
 mod line;
 mod memory;
 mod record;
@@ -63,6 +64,7 @@ pub use frame::{
 };
 pub use guard::segment_id;
 pub use kind::FrameKind;
+pub use layer::{Layer, Operation};
 pub use line::{DoneLine, EndLine, ExportLine, RecordLine, RunLine, SegmentLine, ThreadLine};
 pub use memory::MemoryStore;
 pub use record::{

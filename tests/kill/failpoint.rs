@@ -6,11 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Wish, Wished, Write,
-};
-use milepost::{Epoch, RunId, Seq, ThreadId};
+use milepost::store::{CheckpointStore, Layer, Operation, StoreError, Write};
 use serde::{Deserialize, Serialize};
 
 use super::diary::Diary;
@@ -39,7 +35,7 @@ pub(crate) enum Moment {
 pub(crate) enum Among {
     All,
     Appends,
-    /// Deleting, copying and pruning.
+    /// Deleting, copying, restoring and pruning.
     Upkeep,
 }
 
@@ -69,8 +65,24 @@ impl Failpoint {
     pub(crate) fn operations(&self) -> u64 {
         self.counts[Among::All as usize].load(Ordering::SeqCst)
     }
+}
 
-    async fn pass<T>(&self, kind: Among, operation: impl Future<Output = T>) -> T {
+#[async_trait]
+impl Layer for Failpoint {
+    fn below(&self) -> Arc<dyn CheckpointStore> {
+        self.inner.clone()
+    }
+
+    async fn pass<T: Send>(
+        &self,
+        kind: Operation,
+        operation: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let kind = match kind {
+            Operation::Append => Among::Appends,
+            Operation::Upkeep => Among::Upkeep,
+            _ => Among::All,
+        };
         let mut number = 0;
         let counted = self.point.map_or(Among::All, |point| point.among);
         let one = |among: Among| self.counts[among as usize].fetch_add(1, Ordering::SeqCst) + 1;
@@ -97,21 +109,6 @@ impl Failpoint {
         }
         done
     }
-}
-
-#[async_trait]
-impl CheckpointStore for Failpoint {
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
-    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
-        self.pass(Among::All, self.inner.claim(thread, how)).await
-    }
-
-    fn release(&self, thread: &ThreadId, epoch: Epoch) {
-        self.inner.release(thread, epoch);
-    }
 
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         let append = async {
@@ -121,72 +118,6 @@ impl CheckpointStore for Failpoint {
             }
             done
         };
-        self.pass(Among::Appends, append).await
-    }
-
-    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.pass(Among::All, self.inner.head(thread)).await
-    }
-
-    async fn records(
-        &self,
-        thread: &ThreadId,
-        from: Seq,
-        limit: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
-        self.pass(Among::All, self.inner.records(thread, from, limit))
-            .await
-    }
-
-    async fn segments(
-        &self,
-        thread: &ThreadId,
-        ids: &[[u8; 16]],
-    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.pass(Among::All, self.inner.segments(thread, ids))
-            .await
-    }
-
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.pass(Among::All, self.inner.run(thread, run)).await
-    }
-
-    async fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.pass(Among::All, self.inner.threads(after, limit))
-            .await
-    }
-
-    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.pass(Among::All, self.inner.extent(thread)).await
-    }
-
-    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
-        self.pass(Among::All, self.inner.wish(thread, wish)).await
-    }
-
-    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.pass(Among::All, self.inner.wished(thread)).await
-    }
-
-    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
-        self.pass(Among::Upkeep, self.inner.restore(archive)).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.pass(Among::Upkeep, self.inner.delete_thread(thread))
-            .await
-    }
-
-    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
-        self.pass(Among::Upkeep, self.inner.copy_thread(from, to))
-            .await
-    }
-
-    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
-        self.pass(Among::Upkeep, self.inner.retain(what)).await
+        self.pass(Operation::Append, append).await
     }
 }

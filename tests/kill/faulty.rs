@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, CommitRecord, Extent, Head, OutcomeRecord, OutcomeRef, Record, Retain,
-    Retained, RunRow, StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
+    CheckpointStore, CommitRecord, Layer, Operation, OutcomeRecord, OutcomeRef, Record, StoreError,
+    Stored, Write,
 };
-use milepost::{Epoch, RunId, Seq, ThreadId};
+use milepost::{Seq, ThreadId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
@@ -52,18 +52,18 @@ impl Faulty {
 }
 
 #[async_trait]
-impl CheckpointStore for Faulty {
-    fn identity(&self) -> usize {
-        self.inner.identity()
+impl Layer for Faulty {
+    fn below(&self) -> Arc<dyn CheckpointStore> {
+        self.inner.clone()
     }
 
-    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
+    async fn pass<T: Send>(
+        &self,
+        _: Operation,
+        operation: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         self.catch_up().await;
-        self.inner.claim(thread, how).await
-    }
-
-    fn release(&self, thread: &ThreadId, epoch: Epoch) {
-        self.inner.release(thread, epoch);
+        operation.await
     }
 
     async fn append(&self, mut write: Write) -> Result<(), StoreError> {
@@ -81,11 +81,6 @@ impl CheckpointStore for Faulty {
         self.inner.append(write).await
     }
 
-    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.catch_up().await;
-        self.inner.head(thread).await
-    }
-
     async fn records(
         &self,
         thread: &ThreadId,
@@ -101,55 +96,6 @@ impl CheckpointStore for Faulty {
             });
         }
         Ok(records)
-    }
-
-    async fn segments(
-        &self,
-        thread: &ThreadId,
-        ids: &[[u8; 16]],
-    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.inner.segments(thread, ids).await
-    }
-
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.inner.run(thread, run).await
-    }
-
-    async fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.inner.threads(after, limit).await
-    }
-
-    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.catch_up().await;
-        self.inner.extent(thread).await
-    }
-
-    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
-        self.inner.wish(thread, wish).await
-    }
-
-    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.inner.wished(thread).await
-    }
-
-    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
-        self.inner.restore(archive).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
-    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
-        self.inner.copy_thread(from, to).await
-    }
-
-    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
-        self.inner.retain(what).await
     }
 }
 

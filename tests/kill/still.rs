@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, OutcomeRecord, OutcomeRef, Record, Retain, Retained,
-    RunRow, StoreError, Stored, Take, ThreadArchive, Wish, Wished, Write,
+    CheckpointStore, Claim, Layer, Operation, OutcomeRecord, OutcomeRef, Record, StoreError, Take,
+    Write,
 };
-use milepost::{Epoch, RunId, Seq, ThreadId};
+use milepost::{Epoch, ThreadId};
 use tokio::sync::Notify;
 
 use super::diary::{Diary, Effect, Place};
@@ -73,28 +73,6 @@ impl Still {
         std::future::pending().await
     }
 
-    async fn pass<T>(&self, operation: impl Future<Output = T>) -> T {
-        let number = self.operations.fetch_add(1, Ordering::SeqCst) + 1;
-        match self.dies {
-            Some((at, moment)) if number > at && !matches!(moment, Moment::During(_)) => {
-                self.die().await
-            }
-            Some((at, Moment::Before)) if number == at => self.die().await,
-            Some((at, Moment::During(micros))) if number == at => {
-                std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_micros(micros));
-                    std::process::abort()
-                });
-                operation.await
-            }
-            Some((at, _)) if number == at => {
-                drop(operation.await);
-                self.die().await
-            }
-            _ => operation.await,
-        }
-    }
-
     fn noted(&self, write: &Write) {
         let branch = write.branch.get();
         for (record, seq) in write.records.iter().zip(write.first.get()..) {
@@ -140,13 +118,41 @@ pub(crate) fn digest(record: &Record) -> String {
 }
 
 #[async_trait]
-impl CheckpointStore for Still {
-    fn identity(&self) -> usize {
-        self.inner.identity()
+impl Layer for Still {
+    fn below(&self) -> Arc<dyn CheckpointStore> {
+        self.inner.clone()
+    }
+
+    async fn pass<T: Send>(
+        &self,
+        _: Operation,
+        operation: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let number = self.operations.fetch_add(1, Ordering::SeqCst) + 1;
+        match self.dies {
+            Some((at, moment)) if number > at && !matches!(moment, Moment::During(_)) => {
+                self.die().await
+            }
+            Some((at, Moment::Before)) if number == at => self.die().await,
+            Some((at, Moment::During(micros))) if number == at => {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_micros(micros));
+                    std::process::abort()
+                });
+                operation.await
+            }
+            Some((at, _)) if number == at => {
+                drop(operation.await);
+                self.die().await
+            }
+            _ => operation.await,
+        }
     }
 
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
-        let claimed = self.pass(self.inner.claim(thread, how)).await;
+        let claimed = self
+            .pass(Operation::Claim, self.inner.claim(thread, how))
+            .await;
         claimed.map(|mut claim| {
             if let Some(head) = &claim.head {
                 self.diary.on(head.branch.get());
@@ -170,70 +176,9 @@ impl CheckpointStore for Still {
             self.writes.lock().unwrap().push(number);
             self.inner.append(write.clone()).await
         };
-        self.pass(append).await?;
+        self.pass(Operation::Append, append).await?;
         self.noted(&write);
         self.diary.on(write.branch.get());
         Ok(())
-    }
-
-    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.pass(self.inner.head(thread)).await
-    }
-
-    async fn records(
-        &self,
-        thread: &ThreadId,
-        from: Seq,
-        limit: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
-        self.pass(self.inner.records(thread, from, limit)).await
-    }
-
-    async fn segments(
-        &self,
-        thread: &ThreadId,
-        ids: &[[u8; 16]],
-    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.pass(self.inner.segments(thread, ids)).await
-    }
-
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.pass(self.inner.run(thread, run)).await
-    }
-
-    async fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.pass(self.inner.threads(after, limit)).await
-    }
-
-    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.pass(self.inner.extent(thread)).await
-    }
-
-    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
-        self.pass(self.inner.wish(thread, wish)).await
-    }
-
-    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.pass(self.inner.wished(thread)).await
-    }
-
-    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
-        self.pass(self.inner.restore(archive)).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.pass(self.inner.delete_thread(thread)).await
-    }
-
-    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
-        self.pass(self.inner.copy_thread(from, to)).await
-    }
-
-    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
-        self.pass(self.inner.retain(what)).await
     }
 }

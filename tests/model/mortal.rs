@@ -4,11 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Wish, Wished, Write,
-};
-use milepost::{Epoch, RunId, Seq, ThreadId};
+use milepost::store::{CheckpointStore, Layer, Operation, StoreError, Write};
 
 use crate::world::World;
 
@@ -58,17 +54,17 @@ impl Mortal {
 }
 
 #[async_trait]
-impl CheckpointStore for Mortal {
-    fn identity(&self) -> usize {
-        self.inner.identity()
+impl Layer for Mortal {
+    fn below(&self) -> Arc<dyn CheckpointStore> {
+        self.inner.clone()
     }
-
-    async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
+    async fn pass<T: Send>(
+        &self,
+        _: Operation,
+        operation: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         self.lives()?;
-        self.inner.claim(thread, how).await
-    }
-    fn release(&self, thread: &ThreadId, epoch: Epoch) {
-        self.inner.release(thread, epoch);
+        operation.await
     }
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         self.lives()?;
@@ -82,60 +78,5 @@ impl CheckpointStore for Mortal {
         }
         self.world.written(&write);
         Ok(())
-    }
-    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.lives()?;
-        self.inner.head(thread).await
-    }
-    async fn records(
-        &self,
-        thread: &ThreadId,
-        from: Seq,
-        limit: usize,
-    ) -> Result<Vec<Stored>, StoreError> {
-        self.lives()?;
-        self.inner.records(thread, from, limit).await
-    }
-    async fn segments(
-        &self,
-        thread: &ThreadId,
-        ids: &[[u8; 16]],
-    ) -> Result<Vec<Arc<[u8]>>, StoreError> {
-        self.lives()?;
-        self.inner.segments(thread, ids).await
-    }
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.lives()?;
-        self.inner.run(thread, run).await
-    }
-    async fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.inner.threads(after, limit).await
-    }
-    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.inner.extent(thread).await
-    }
-    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
-        self.lives()?;
-        self.inner.wish(thread, wish).await
-    }
-    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.lives()?;
-        self.inner.wished(thread).await
-    }
-    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
-        self.inner.restore(archive).await
-    }
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
-        self.inner.copy_thread(from, to).await
-    }
-    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
-        self.inner.retain(what).await
     }
 }

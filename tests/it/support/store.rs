@@ -4,11 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use milepost::store::{
-    CheckpointStore, Claim, Extent, Head, Retain, Retained, RunRow, StoreError, Stored, Take,
-    ThreadArchive, Wish, Wished, Write,
-};
-use milepost::{Epoch, RunId, Seq, ThreadId};
+use milepost::store::{CheckpointStore, Claim, Layer, Operation, StoreError, Stored, Take, Write};
+use milepost::{Seq, ThreadId};
 use tokio::sync::Semaphore;
 
 /// Whether the operation that fails has been carried out.
@@ -69,10 +66,17 @@ impl Probe {
     pub(crate) fn writes(&self) -> Vec<Write> {
         self.writes.lock().unwrap().clone()
     }
+}
 
-    async fn pass<T>(
+#[async_trait]
+impl Layer for Probe {
+    fn below(&self) -> Arc<dyn CheckpointStore> {
+        self.inner.clone()
+    }
+    async fn pass<T: Send>(
         &self,
-        operation: impl Future<Output = Result<T, StoreError>>,
+        _: Operation,
+        operation: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
         let error = || StoreError::Io {
@@ -85,16 +89,10 @@ impl Probe {
             _ => operation.await,
         }
     }
-}
-
-#[async_trait]
-impl CheckpointStore for Probe {
-    fn identity(&self) -> usize {
-        self.inner.identity()
-    }
-
     async fn claim(&self, thread: &ThreadId, how: Take) -> Result<Claim, StoreError> {
-        let claim = self.pass(self.inner.claim(thread, how)).await;
+        let claim = self
+            .pass(Operation::Claim, self.inner.claim(thread, how))
+            .await;
         if let (Err(StoreError::Io { .. }), Some((_, When::After))) = (&claim, self.fail) {
             // A claim that was made and not handed over is given back by the store's own lease.
             let taken = self.inner.claim(thread, Take::Replace).await?;
@@ -102,18 +100,12 @@ impl CheckpointStore for Probe {
         }
         claim
     }
-    fn release(&self, thread: &ThreadId, epoch: Epoch) {
-        self.inner.release(thread, epoch);
-    }
     async fn append(&self, write: Write) -> Result<(), StoreError> {
         self.writes.lock().unwrap().push(write.clone());
         if let Some(gate) = &self.gate {
             gate.acquire().await.unwrap().forget();
         }
-        self.pass(self.inner.append(write)).await
-    }
-    async fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
-        self.pass(self.inner.head(thread)).await
+        self.pass(Operation::Append, self.inner.append(write)).await
     }
     async fn records(
         &self,
@@ -121,7 +113,8 @@ impl CheckpointStore for Probe {
         from: Seq,
         limit: usize,
     ) -> Result<Vec<Stored>, StoreError> {
-        let records = self.pass(self.inner.records(thread, from, limit)).await?;
+        let records = self.inner.records(thread, from, limit);
+        let records = self.pass(Operation::Read, records).await?;
         self.read.fetch_add(records.len() as u64, Ordering::SeqCst);
         Ok(records)
     }
@@ -131,37 +124,7 @@ impl CheckpointStore for Probe {
         ids: &[[u8; 16]],
     ) -> Result<Vec<Arc<[u8]>>, StoreError> {
         self.read.fetch_add(ids.len() as u64, Ordering::SeqCst);
-        self.pass(self.inner.segments(thread, ids)).await
-    }
-    async fn run(&self, thread: &ThreadId, run: &RunId) -> Result<Option<RunRow>, StoreError> {
-        self.pass(self.inner.run(thread, run)).await
-    }
-    async fn threads(
-        &self,
-        after: Option<&ThreadId>,
-        limit: usize,
-    ) -> Result<Vec<(ThreadId, Head)>, StoreError> {
-        self.pass(self.inner.threads(after, limit)).await
-    }
-    async fn extent(&self, thread: &ThreadId) -> Result<Option<Extent>, StoreError> {
-        self.pass(self.inner.extent(thread)).await
-    }
-    async fn wish(&self, thread: &ThreadId, wish: Wish) -> Result<Wished, StoreError> {
-        self.pass(self.inner.wish(thread, wish)).await
-    }
-    async fn wished(&self, thread: &ThreadId) -> Result<Option<Wish>, StoreError> {
-        self.pass(self.inner.wished(thread)).await
-    }
-    async fn restore(&self, archive: ThreadArchive) -> Result<(), StoreError> {
-        self.pass(self.inner.restore(archive)).await
-    }
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.pass(self.inner.delete_thread(thread)).await
-    }
-    async fn copy_thread(&self, from: &ThreadId, to: &ThreadId) -> Result<(), StoreError> {
-        self.pass(self.inner.copy_thread(from, to)).await
-    }
-    async fn retain(&self, what: Retain) -> Result<Retained, StoreError> {
-        self.pass(self.inner.retain(what)).await
+        self.pass(Operation::Read, self.inner.segments(thread, ids))
+            .await
     }
 }
