@@ -8,6 +8,9 @@
 #[cfg(all(test, milepost_model, feature = "conformance"))]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -364,9 +367,9 @@ fn queues() -> std::sync::MutexGuard<'static, BTreeMap<ThreadId, Vec<Weak<Shared
 }
 
 fn of_thread(store: &dyn CheckpointStore, thread: &ThreadId) -> Vec<Arc<Shared>> {
-    let queues = queues();
-    let of_thread = queues.get(thread).into_iter().flatten();
-    let of_thread = of_thread.filter_map(Weak::upgrade);
+    let of_thread = queues().get(thread).cloned().unwrap_or_default();
+    // Not while the lock is held: the last handle of a queue, dropped here, takes it.
+    let of_thread = of_thread.iter().filter_map(Weak::upgrade);
     let same = |queue: &Arc<Shared>| queue.store.identity() == store.identity();
     of_thread.filter(same).collect()
 }
