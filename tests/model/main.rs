@@ -30,7 +30,7 @@ use ride::{Went, ride};
 use tape::{Random, shrink};
 
 /// How many cases there are where nobody says.
-const CASES: usize = 300;
+const CASES: usize = 600;
 
 fn number(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |number| number.parse().unwrap())
