@@ -13,7 +13,9 @@ use crate::ids::{Branch, Epoch, NodeName, QuestionId, RunId, Seq, Step, TaskPath
 pub struct Event {
     /// The claim under which it happened.
     pub epoch: Epoch,
-    /// The record that says so; none for what is live only, and without a store.
+    /// The record that says so; none for what is live only, and without a store. A run tells what is
+    /// recorded in this order, but that graphs inside which run at the same time are told as they come:
+    /// all that is before a `Committed` of the outermost graph is told before it.
     pub seq: Option<Seq>,
     /// The task that runs the graph in which it happened; none for the outermost graph. Steps,
     /// nodes and edges of the event are that graph's own; paths of tasks are whole.
