@@ -88,8 +88,10 @@ def cut(child, place, name, threads, sync, engine, mode, dice):
     if died is not None:
         raise SystemExit(f"the child ended by itself: {owed[-1:]}")
     acknowledged = os.path.join(place.out, f"{name}.owed")
+    # What was about to be deleted by the cut is not owed, even if that was said after `owed` was taken.
+    deleting = [line for line in writer.said[len(owed):] if line.startswith("W ")]
     with open(acknowledged, "w") as file:
-        file.writelines(owed[1:])
+        file.writelines(owed[1:] + deleting)
     left = {}
     for kind in KINDS:
         image = os.path.join(place.out, f"{name}.{kind}")

@@ -5,7 +5,8 @@
 //! in the tree, and the number of the last acknowledged one stands in a file of its own. A tree
 //! with a lower number than the file has lost acknowledged writes.
 //!
-//! The file is not synced: after a power cut it may be older than the tree, never newer.
+//! The file is synced now and then: after a power cut it may be older than the tree, never newer, and
+//! never so old that an empty tree would pass.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -23,6 +24,9 @@ pub(super) const BYTES: usize = 24;
 
 /// The file's name.
 const FILE: &str = "acknowledged";
+
+/// Of how many batches one syncs the file, once there are as many.
+const EVERY: u64 = 1024;
 
 /// The file that says how far the store was acknowledged.
 #[derive(Debug)]
@@ -48,11 +52,15 @@ impl Marker {
 
     /// Writes the number of a batch that is durable.
     pub(super) fn set(&mut self, batch: u64) {
-        let written = self
-            .0
-            .seek(SeekFrom::Start(0))
-            .and_then(|_| self.0.write_all(&bytes(batch)));
-        if let Err(error) = written {
+        let write = || {
+            self.0.seek(SeekFrom::Start(0))?;
+            self.0.write_all(&bytes(batch))?;
+            match batch.is_power_of_two() || batch.is_multiple_of(EVERY) {
+                true => self.0.sync_data(),
+                false => Ok(()),
+            }
+        };
+        if let Err(error) = write() {
             // The batch itself is safe; what is lost is one way to notice later damage.
             tracing::warn!(%error, "how far the store was acknowledged could not be noted");
         }
