@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 
+# Where images are kept of which something is lost, as they were before anything looked at them.
+KEEP = os.environ.get("KEEP")
 HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = {"none": "nothing of it arrived", "half": "half of it arrived"}
 
@@ -95,6 +97,8 @@ def cut(child, place, name, threads, sync, engine, mode, dice):
     left = {}
     for kind in KINDS:
         image = os.path.join(place.out, f"{name}.{kind}")
+        if KEEP:
+            sh("cp", "--sparse=always", image, os.path.join(KEEP, f"{name}.{kind}"))
         loop = sh("losetup", "-f", "--show", image).stdout.strip()
         if sh("mount", loop, place.mount, check=False).returncode != 0:
             left[kind] = "the file system does not mount"
@@ -107,6 +111,10 @@ def cut(child, place, name, threads, sync, engine, mode, dice):
             patiently("umount", place.mount)
         sh("losetup", "-d", loop, check=False)
         os.unlink(image)
+        if KEEP and left[kind].startswith("left lost 0 wrong 0 "):
+            os.unlink(os.path.join(KEEP, f"{name}.{kind}"))
+        elif KEEP:
+            sh("cp", acknowledged, KEEP)
     flushes, unflushed = open(os.path.join(place.out, f"{name}.told")).read().split()
     return owed[1:], int(flushes), int(unflushed), left
 
