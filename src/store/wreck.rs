@@ -16,10 +16,11 @@ const TRIES: &[&[&str]] = &[
     &[],
     // A snapshot of the index that sled writes now and then, and makes anew from its log.
     &["snap."],
-    // How far was acknowledged: without it, a log that has lost its end is taken as it is.
-    &["acknowledged"],
-    &["snap.", "acknowledged"],
-    &["snap.", "acknowledged", "conf"],
+    // How far was acknowledged, and what comes next: without them, a log that has lost its end is taken
+    // as it is.
+    &["acknowledged", "pending"],
+    &["snap.", "acknowledged", "pending"],
+    &["snap.", "acknowledged", "pending", "conf"],
 ];
 
 /// What need not be copied: a socket, and the lock of a process.
@@ -62,28 +63,31 @@ impl Wreck {
     ) -> Result<Self, StoreError> {
         let lock = hold(old)?;
         let mut refused = None;
+        let mut tried = Vec::new();
         for left_out in TRIES {
-            let is_there = |name: &&&str| {
-                let starts = |found: &str| found.starts_with(**name);
+            let is_there = |name: &&str| {
+                let starts = |found: &str| found.starts_with(*name);
                 names(old).is_ok_and(|names| names.iter().any(|found| starts(found)))
             };
-            // Without files that are not there, the copy is that of the try before.
-            if !left_out.iter().all(|name| is_there(&name)) {
+            // Without files that are not there, the copy is that of a try before.
+            let left_out: Vec<_> = left_out.iter().copied().filter(is_there).collect();
+            if tried.contains(&left_out) {
                 continue;
             }
+            tried.push(left_out.clone());
             let failed = |source| failed("copying the store to", copy, source);
             match fs::remove_dir_all(copy) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
                 _ => {}
             }
-            copy_folder(old, copy, left_out).map_err(failed)?;
+            copy_folder(old, copy, &left_out).map_err(failed)?;
             match open(copy) {
                 Ok(store) => {
                     drop(lock);
                     return Ok(Self {
                         store,
                         refused,
-                        left_out: left_out.to_vec(),
+                        left_out,
                     });
                 }
                 Err(error @ StoreError::Corrupt { .. }) => refused = refused.or(Some(error)),

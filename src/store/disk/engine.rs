@@ -126,8 +126,15 @@ impl Batch {
 
 /// What the writer does to the disk, in this order.
 pub(super) trait Disk: Send {
-    /// Puts a batch into the tree: visible to readers, not yet durable.
+    /// Puts a batch into the tree: visible to readers, not yet durable. All of it is there after a crash,
+    /// or nothing.
     fn write(&mut self, batch: Batch) -> Result<(), StoreError>;
+
+    /// How many bytes of rows of several writes go into one batch: a large one makes everyone in it
+    /// wait. Default: 4 MiB.
+    fn together(&self) -> usize {
+        4 << 20
+    }
 
     /// Hands what was written to the operating system.
     fn flush(&mut self) -> Result<(), StoreError>;

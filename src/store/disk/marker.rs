@@ -52,7 +52,7 @@ impl Marker {
 
     /// Writes the number of a batch that is durable.
     pub(super) fn set(&mut self, batch: u64) {
-        let write = || {
+        let mut write = || {
             self.0.seek(SeekFrom::Start(0))?;
             self.0.write_all(&bytes(batch))?;
             match batch.is_power_of_two() || batch.is_multiple_of(EVERY) {

@@ -66,7 +66,7 @@ impl<T: Tree + Clone + 'static> Opening<T> {
     }
 
     /// Closes the folder. When it returns, it can be opened again.
-    fn close(self) {
+    pub(super) fn close(self) {
         let place = self.place;
         let closed = place.guarded(|| {
             drop(self.tree);

@@ -28,6 +28,10 @@ impl Disk for Unsynced {
         self.0.write(batch)
     }
 
+    fn together(&self) -> usize {
+        self.0.together()
+    }
+
     fn flush(&mut self) -> Result<(), StoreError> {
         self.0.flush()
     }

@@ -30,10 +30,6 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::mpsc::Receiver;
 use crate::sync::{Mutex, RwLock};
 
-/// How many bytes of rows the writer puts into one batch before it syncs, unless a single job has
-/// more: a large batch makes everyone in it wait.
-const BATCH_BYTES: usize = 4 << 20;
-
 /// A shorter value is not worth rows of its own, whatever is asked for.
 const LEAST: usize = 1024;
 
@@ -221,7 +217,7 @@ pub(super) fn work(shared: &Shared, disk: &mut dyn Disk, jobs: &Receiver<Job>) {
             Job::Append(first, reply) => {
                 let mut bytes = first.bytes();
                 let mut appends = vec![(first, reply)];
-                while bytes < BATCH_BYTES
+                while bytes < disk.together()
                     && let Ok(job) = jobs.try_recv()
                 {
                     match job {

@@ -1,7 +1,11 @@
 //! sled, with what it does not promise added: a synced file, a lock that is gone after a close, one
 //! honest error for damage.
 
+mod pending;
 mod refusal;
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;
 
 use std::fs::File;
 use std::path::Path;
@@ -10,13 +14,14 @@ use std::time::Instant;
 
 use sled::Db;
 
+use self::pending::{Pending, WINDOW};
 use self::refusal::refusal;
 use super::super::contract::StoreError;
 #[cfg(feature = "encryption")]
 use super::Keyring;
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
 use super::folder::{Holder, failed, free};
-use super::marker::Marker;
+use super::marker::{self, Marker};
 use super::opening::{LET_GO, Opening};
 use super::vault::Vault;
 use super::which::StoreEngine;
@@ -122,9 +127,10 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
         db,
         place: place.clone(),
     };
-    let disk = SledDisk {
+    let mut disk = SledDisk {
         db: tree.db.clone(),
         file: Arc::clone(&file),
+        pending: Pending::new(place.clone()),
         place: place.clone(),
         marker,
     };
@@ -136,6 +142,12 @@ pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreEr
         holder,
         noted,
     };
+    let caught_up = opening.place.guarded(|| disk.catch_up(&opening.tree));
+    if let Err(error) = caught_up {
+        drop(disk);
+        opening.close();
+        return Err(error);
+    }
     let vault = Vault {
         #[cfg(feature = "encryption")]
         keys: options.keys.clone(),
@@ -187,12 +199,44 @@ struct SledDisk {
     db: Db,
     /// Our own handle of the file that sled writes: a flush of sled does not sync it.
     file: Arc<File>,
+    pending: Pending,
     place: Place,
     marker: Marker,
 }
 
-impl Disk for SledDisk {
-    fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
+impl SledDisk {
+    /// Does a batch that was written down and not finished.
+    fn catch_up(&mut self, tree: &SledTree) -> Result<(), StoreError> {
+        let stored = match tree.get(&marker::KEY)? {
+            None => 0,
+            Some(bytes) => match marker::parse(&bytes) {
+                Some(stored) => stored,
+                // Whoever looks at the whole tree says so.
+                None => return Ok(()),
+            },
+        };
+        if let Some(batch) = self.pending.after(stored)? {
+            tracing::info!(path = %self.place.path.display(), "a store finishes its last write");
+            self.in_pieces(batch)?;
+            self.flush()?;
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Puts a batch into the tree with a sync after each piece but the last.
+    fn in_pieces(&mut self, batch: Batch) -> Result<(), StoreError> {
+        for (number, piece) in pending::pieces(batch).into_iter().enumerate() {
+            if number > 0 {
+                self.flush()?;
+                self.sync()?;
+            }
+            self.apply(piece)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&self, batch: Batch) -> Result<(), StoreError> {
         let mut all = sled::Batch::default();
         for (key, row) in batch.0 {
             match row {
@@ -203,6 +247,20 @@ impl Disk for SledDisk {
         self.db
             .apply_batch(all)
             .map_err(|error| refusal(&self.place, "writing", error))
+    }
+}
+
+impl Disk for SledDisk {
+    fn write(&mut self, batch: Batch) -> Result<(), StoreError> {
+        if pending::is_small(&batch) {
+            return self.apply(batch);
+        }
+        self.pending.put(&batch)?;
+        self.in_pieces(batch)
+    }
+
+    fn together(&self) -> usize {
+        WINDOW
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -219,6 +277,7 @@ impl Disk for SledDisk {
     }
 
     fn note(&mut self, batch: u64) {
+        self.pending.done();
         self.marker.set(batch);
     }
 }
