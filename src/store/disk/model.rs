@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::engine::{Batch, Disk, Keys, Opened, Place, Tree};
+use super::vault::Vault;
 use super::*;
 use crate::ids::Branch;
 use crate::store::conformance::{one_of_each, sample_head};
@@ -128,6 +129,7 @@ fn open(trouble: Trouble) -> (Store, Arc<Platter>) {
             calls: 0,
         }),
         vault: Vault::default(),
+        over: BLOB_BYTES,
         batch: 0,
         close: Box::new(|| ()),
     };
@@ -154,7 +156,7 @@ fn write(thread: &ThreadId, epoch: Epoch, first: Seq) -> Write {
         head: Head {
             seq: first,
             base: Seq::new(0),
-            run: "run".to_owned(),
+            run: "run".into(),
             status: Status::Running,
             ..sample_head()
         },
@@ -164,7 +166,7 @@ fn write(thread: &ThreadId, epoch: Epoch, first: Seq) -> Write {
 
 fn wish() -> Wish {
     Wish {
-        run: "run".to_owned(),
+        run: "run".into(),
         kind: WishKind::Cancel,
         at_ms: 0,
         reason: String::new(),
@@ -248,13 +250,13 @@ fn crowd(trouble: Trouble, threads: usize, times: u64) {
 /// thread is kept.
 #[test]
 fn model_appends_of_many_threads_are_durable_when_they_are_answered() {
-    explore("group commit", || crowd(Trouble::Never, 3, 2));
+    explore("group commit", 200, || crowd(Trouble::Never, 3, 2));
 }
 
 /// The same where the disk fails or panics at any of its calls.
 #[test]
 fn model_appends_are_answered_once_where_the_disk_fails() {
-    explore("failing disk", || {
+    explore("failing disk", 200, || {
         let at = 1 + below(9);
         match below(2) {
             0 => crowd(Trouble::Fails(at), 3, 2),
@@ -287,18 +289,22 @@ fn rivals(how: [Take; 2], times: u64) {
 
 #[test]
 fn model_a_thread_has_one_writer_whoever_replaces_whom() {
-    explore("replacing", || rivals([Take::IfFree, Take::Replace], 3));
-    explore("both replacing", || {
+    explore("replacing", 200, || {
+        rivals([Take::IfFree, Take::Replace], 3)
+    });
+    explore("both replacing", 200, || {
         rivals([Take::Replace, Take::Replace], 3)
     });
-    explore("both if free", || rivals([Take::IfFree, Take::IfFree], 3));
+    explore("both if free", 200, || {
+        rivals([Take::IfFree, Take::IfFree], 3)
+    });
 }
 
 /// Claims alone, in every order: an epoch is given once, and a release takes nobody's thread away but
 /// its own.
 #[test]
 fn model_no_two_hold_one_epoch() {
-    exhaust("claims", || {
+    exhaust("claims", 50_000, || {
         let claims = Arc::new(super::claims::Claims::default());
         let took: Vec<_> = [Take::IfFree, Take::Replace]
             .into_iter()
@@ -325,7 +331,7 @@ fn model_no_two_hold_one_epoch() {
 /// refused where nobody holds it.
 #[test]
 fn model_a_wish_is_heard_whoever_gives_the_thread_back() {
-    explore("wishes", || {
+    explore("wishes", 200, || {
         let (store, _) = open(Trouble::Never);
         let first = block_on(store.claim(&id(0), Take::IfFree)).unwrap();
         block_on(store.append(write(&id(0), first.epoch, Seq::new(1)))).unwrap();
@@ -354,7 +360,7 @@ fn model_a_wish_is_heard_whoever_gives_the_thread_back() {
 /// A store that is closed while jobs wait, whose callers have gone, does them first.
 #[test]
 fn model_a_close_does_what_waits() {
-    explore("close", || {
+    explore("close", 200, || {
         let (store, platter) = open(Trouble::Never);
         let claims: Vec<_> = (0..3)
             .map(|number| block_on(store.claim(&id(number), Take::IfFree)).unwrap())
