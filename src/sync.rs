@@ -13,7 +13,7 @@ pub(crate) use self::real::*;
 mod real {
     pub(crate) use std::sync::{Mutex, MutexGuard};
     #[cfg(any(feature = "sled", feature = "fjall"))]
-    pub(crate) use std::sync::{RwLock, atomic, mpsc};
+    pub(crate) use std::sync::{RwLock, RwLockWriteGuard, atomic, mpsc};
     #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use std::thread;
 
@@ -42,7 +42,7 @@ mod checked {
     use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     #[cfg(any(feature = "sled", feature = "fjall"))]
-    pub(crate) use shuttle::sync::{RwLock, atomic, mpsc};
+    pub(crate) use shuttle::sync::{RwLock, RwLockWriteGuard, atomic, mpsc};
     #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use shuttle::thread;
     use shuttle::{Config, Runner};
