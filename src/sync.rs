@@ -13,7 +13,7 @@ pub(crate) use self::real::*;
 mod real {
     pub(crate) use std::sync::{Mutex, MutexGuard};
     #[cfg(any(feature = "sled", feature = "fjall"))]
-    pub(crate) use std::sync::{RwLock, atomic, mpsc};
+    pub(crate) use std::sync::{RwLock, RwLockWriteGuard, atomic, mpsc};
     #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use std::thread;
 
@@ -37,11 +37,15 @@ mod real {
 
 #[cfg(all(test, milepost_model))]
 mod checked {
+    use std::io::Write as _;
+
+    use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     #[cfg(any(feature = "sled", feature = "fjall"))]
-    pub(crate) use shuttle::sync::{RwLock, atomic, mpsc};
+    pub(crate) use shuttle::sync::{RwLock, RwLockWriteGuard, atomic, mpsc};
     #[cfg(any(feature = "sled", feature = "fjall"))]
     pub(crate) use shuttle::thread;
+    use shuttle::{Config, Runner};
 
     #[derive(Debug)]
     pub(crate) struct Spawner;
@@ -56,16 +60,36 @@ mod checked {
         }
     }
 
-    /// Runs a scenario in many orders: at random, and with few switches at chosen places, which find
-    /// what random ones do not. Prints how many, which is what `docs/reliability.md` tells.
-    pub(crate) fn explore(name: &str, scenario: impl Fn() + Clone + Send + Sync + 'static) {
-        use std::io::Write as _;
-        let orders = std::env::var("MILEPOST_MODEL_ORDERS");
-        let orders = orders.map_or(2_000, |number| number.parse().expect("a number"));
-        shuttle::check_random(scenario.clone(), orders);
-        shuttle::check_pct(scenario, orders, 3);
+    /// Runs a scenario in many orders: half of them drawn at random, half with few switches at chosen
+    /// places, which find what random ones do not. Prints how many, which is what
+    /// `docs/reliability.md` tells; `MILEPOST_MODEL_TIMES` multiplies them.
+    pub(crate) fn explore(
+        name: &str,
+        orders: usize,
+        scenario: impl Fn() + Clone + Send + Sync + 'static,
+    ) {
+        let times = std::env::var("MILEPOST_MODEL_TIMES");
+        let half = orders / 2 * times.map_or(1, |number| number.parse().expect("a number"));
+        let random = run(RandomScheduler::new(half), scenario.clone());
+        let few = run(PctScheduler::new(3, half), scenario);
+        say(&format!("orders {name} {}", random + few));
+    }
+
+    fn run(
+        scheduler: impl Scheduler + 'static,
+        scenario: impl Fn() + Send + Sync + 'static,
+    ) -> usize {
+        let mut config = Config::default();
+        // A task of the checker has the stack that it is given, and encoding takes more than its own.
+        config.stack_size = 512 << 10;
+        // The one atomic that is shared is changed by one thread alone.
+        config.silence_warnings = true;
+        Runner::new(scheduler, config).run(scenario)
+    }
+
+    fn say(line: &str) {
         let mut out = std::io::stdout();
-        writeln!(out, "orders {name} {}", 2 * orders).expect("the output takes it");
+        writeln!(out, "{line}").expect("the output takes it");
     }
 
     /// A number that is drawn with the order.
@@ -74,22 +98,10 @@ mod checked {
         shuttle::rand::thread_rng().gen_range(0..limit)
     }
 
-    /// Runs a scenario in every order that there is, or in the first so many.
-    pub(crate) fn exhaust(name: &str, scenario: impl Fn() + Send + Sync + 'static) {
-        use std::io::Write as _;
-        use std::sync::Arc;
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        const MOST: usize = 50_000;
-        let count = Arc::new(AtomicUsize::new(0));
-        let theirs = Arc::clone(&count);
-        let counted = move || {
-            theirs.fetch_add(1, Ordering::Relaxed);
-            scenario();
-        };
-        shuttle::check_dfs(counted, Some(MOST));
-        let count = count.load(Ordering::Relaxed);
-        let all = if count < MOST { "all" } else { "the first" };
-        let mut out = std::io::stdout();
-        writeln!(out, "orders {name} {all} {count}").expect("the output takes it");
+    /// Runs a scenario in every order that there is, and fails where they are more than this.
+    pub(crate) fn exhaust(name: &str, most: usize, scenario: impl Fn() + Send + Sync + 'static) {
+        let all = run(DfsScheduler::new(Some(most), false), scenario);
+        assert!(all < most, "{name} has {most} orders or more");
+        say(&format!("orders {name} all {all}"));
     }
 }

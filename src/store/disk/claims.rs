@@ -72,6 +72,16 @@ impl Claims {
         Ok((held.epoch, listed))
     }
 
+    /// Refuses if somebody else has the thread by now.
+    pub(super) fn held_by(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        match self.lock().get(&ThreadKey::of(thread)) {
+            Some(held) if held.held && held.epoch == epoch => Ok(()),
+            _ => Err(StoreError::Busy {
+                thread: thread.clone(),
+            }),
+        }
+    }
+
     /// Gives a thread back, if the epoch is still the holder's.
     pub(super) fn release(&self, thread: &ThreadId, epoch: Epoch) {
         let mut claims = self.lock();

@@ -1,6 +1,7 @@
 //! The writer against disks that wait, refuse and panic.
 
 mod cut;
+mod replace;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

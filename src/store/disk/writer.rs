@@ -28,7 +28,7 @@ use super::vault::Vault;
 use crate::ids::{RunId, Seq, ThreadId};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::mpsc::Receiver;
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Mutex, RwLock, RwLockWriteGuard};
 
 /// A shorter value is not worth rows of its own, whatever is asked for.
 const LEAST: usize = 1024;
@@ -47,7 +47,8 @@ pub(super) struct Shared {
     pub(super) vault: Vault,
     pub(super) claims: Claims,
     /// Held for reading by those who look at more than one row, for writing while a batch is
-    /// applied: a reader sees all of a batch or nothing.
+    /// admitted and applied: a reader sees all of a batch or nothing, and who claims a thread sees
+    /// what was admitted before.
     pub(super) gate: RwLock<()>,
     /// The number of the last batch. Only the writer changes it.
     batch: AtomicU64,
@@ -109,14 +110,22 @@ impl Shared {
         }
     }
 
-    /// Writes a batch with its number, and returns when it is durable and noted.
-    fn commit(&self, disk: &mut dyn Disk, mut batch: Batch) -> Result<(), StoreError> {
+    /// Nobody reads or claims while it is held.
+    fn shut(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a batch with its number, opens the gate, and returns when it is durable and noted.
+    fn commit(
+        &self,
+        disk: &mut dyn Disk,
+        shut: RwLockWriteGuard<'_, ()>,
+        mut batch: Batch,
+    ) -> Result<(), StoreError> {
         let number = self.batch.fetch_add(1, Ordering::Relaxed) + 1;
         batch.insert(marker::KEY.to_vec(), marker::bytes(number));
-        {
-            let _gate = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-            disk.write(batch)?;
-        }
+        disk.write(batch)?;
+        drop(shut);
         disk.flush()?;
         disk.sync()?;
         disk.note(number);
@@ -243,22 +252,25 @@ fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
     if let Err(error) = shared.usable() {
         return answer(appends.into_iter().map(|(_, reply)| reply), &Err(error));
     }
+    // Both outlive a panic below, so that nobody is left without the answer.
+    let mut appends = appends.into_iter();
     let mut admitted: Vec<(Append, Reply)> = Vec::new();
     let done = shared.place.guarded(|| {
         let mut batch = Batch::default();
         let mut seen = Seen::default();
-        for (mut append, reply) in appends {
-            match seen.admit(shared, &mut append, &mut batch) {
-                Ok(()) => admitted.push((append, reply)),
-                Err(error) => {
-                    let _ = reply.send(Err(error));
-                }
+        let shut = shared.shut();
+        for next in appends.by_ref() {
+            let (append, _) = admitted.push_mut(next);
+            if let Err(error) = seen.admit(shared, append, &mut batch)
+                && let Some((_, reply)) = admitted.pop()
+            {
+                let _ = reply.send(Err(error));
             }
         }
         if admitted.is_empty() {
             return Ok(());
         }
-        shared.commit(disk, batch)
+        shared.commit(disk, shut, batch)
     });
     if done.is_ok() {
         for (append, _) in &admitted {
@@ -268,7 +280,10 @@ fn write(shared: &Shared, disk: &mut dyn Disk, appends: Vec<(Append, Reply)>) {
         }
     }
     let told = done.map_err(|error| shared.fail(&error));
-    answer(admitted.into_iter().map(|(_, reply)| reply), &told);
+    answer(
+        admitted.into_iter().chain(appends).map(|(_, reply)| reply),
+        &told,
+    );
 }
 
 fn answer(replies: impl Iterator<Item = Reply>, told: &Result<(), StoreError>) {
@@ -378,7 +393,7 @@ fn keep(
             batch.insert(key, row);
         }
         shared
-            .commit(disk, batch)
+            .commit(disk, shared.shut(), batch)
             .map_err(|error| shared.fail(&error))?;
         shared.claims.tell(key, wish);
     }
@@ -411,8 +426,13 @@ fn upkeep(shared: &Shared, disk: &mut dyn Disk, what: &Upkeep) -> Result<Retaine
         }
         let (batch, records) = upkeep::plan(shared.view(), what)?;
         if let Some(batch) = batch {
+            let shut = shared.shut();
+            // Who has replaced us goes on from what it has read.
+            for (thread, epoch) in &taken {
+                shared.claims.held_by(thread, *epoch)?;
+            }
             shared
-                .commit(disk, batch)
+                .commit(disk, shut, batch)
                 .map_err(|error| shared.fail(&error))?;
         }
         Ok(records)
