@@ -27,7 +27,7 @@ use crate::engine::{Position, Routed, reduce_states, start};
 use crate::event::EventKind;
 use crate::graph::{Graph, GraphView};
 use crate::ids::{Branch, Epoch, RunId, Seq, Step, ThreadId};
-use crate::node::RunContext;
+use crate::node::{NodeError, RunContext};
 use crate::policy::{Layer, Limit, now_ms};
 use crate::state::{Snapshot, State};
 use crate::store::{CheckpointStore, Few, InputRecord, Status, StoreError};
@@ -204,11 +204,18 @@ impl<S: State> Runner<S> {
             );
         };
         let task = runtime.spawn(async move {
-            runner
-                .enter(&thread, command, Some(listener))
-                .await?
-                .finish()
-                .await
+            let reader = listener.clone();
+            let mut run = tokio::select! {
+                biased;
+                // Also while it waits for its turn: nothing begins that nobody wants any more.
+                () = reader.closed() => {
+                    let error = NodeError::transient("its stream was dropped before it began");
+                    return Err(RunError::Interrupted { thread, error });
+                }
+                run = runner.enter(&thread, command, Some(listener)) => run?,
+            };
+            drop(reader);
+            run.finish().await
         });
         RunStream::new(events, task, stopped)
     }

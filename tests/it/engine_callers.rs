@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use milepost::store::{CheckpointStore, MemoryStore, SledStore, StoreError};
+use milepost::store::{CheckpointStore, MemoryStore, SledStore, StoreError, Take};
 use milepost::{
-    Command, Context, End, Ended, Graph, Report, RunError, RunOptions, Runner, Snapshot, history,
+    Busy, Command, Context, End, Ended, Graph, Report, RunError, RunOptions, Runner, Snapshot,
+    history,
 };
 use tokio::sync::Semaphore;
 
@@ -245,4 +247,36 @@ fn a_second_process_is_told_and_gets_its_turn() {
         let runner = Runner::new(inc(&gate)).store(SledStore::open(&path).unwrap());
         assert_eq!(runner.state(&thread("one")).await.unwrap().n, 2);
     });
+}
+
+/// Nothing begins that nobody wants any more, also where it was only waiting for its turn.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_dropped_while_it_waits_never_begins() {
+    for waits in [false, true] {
+        let store: Arc<dyn CheckpointStore> = Arc::new(MemoryStore::new());
+        let gate = Arc::new(Semaphore::new(1));
+        let options = RunOptions::new().busy(Busy::Wait(Duration::from_secs(60)));
+        let runner = Runner::new(inc(&gate)).options(options);
+        let runner = runner.shared_store(Arc::clone(&store));
+        let t = thread("one");
+        let holder = match waits {
+            true => Some(
+                runner
+                    .open(&t, Command::start(Doc::update()))
+                    .await
+                    .unwrap(),
+            ),
+            false => None,
+        };
+        let stream = runner.stream(&t, Command::start(Doc::update()).abandon());
+        if waits {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        drop(stream);
+        drop(holder);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let line = history(&*store, &t).await.unwrap();
+        assert_eq!(line.len(), usize::from(waits));
+        store.claim(&t, Take::IfFree).await.unwrap();
+    }
 }

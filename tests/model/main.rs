@@ -87,6 +87,8 @@ fn random_graphs_end_as_the_reference_says() {
         }
     });
     if let Some((number, rows, first)) = broken.into_inner().unwrap() {
+        // It may take minutes to make it smaller, and whoever waits may not.
+        println!("case {number}: {first}");
         let small = shrink(rows, 3_000, |rows| fails(rows).is_some());
         let (case, wrong) = fails(&small).unwrap_or_else(|| (draw::case(&small), first.clone()));
         let json = serde_json::to_string(&case).unwrap();
