@@ -4,74 +4,49 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use milepost::store::{CheckpointStore, FjallOptions, FjallStore, StoreEngine, StoreError, Wreck};
-use milepost::{Command, Runner, Seq, ThreadId};
+use milepost::store::{CheckpointStore, FjallStore, StoreEngine, StoreError, Wreck};
+use milepost::{Command, Runner, Seq};
 
 use crate::places::copy;
 use crate::salvage::{Book, book, options, thread};
 
-/// Few enough that a sorted file is written every few runs.
-const BUFFER: u64 = 256 << 10;
+/// The younger journal.
+const JOURNAL: &str = "fjall/1.jnl";
 
-async fn run(store: &Arc<FjallStore>, thread: &ThreadId) {
-    let runner = Runner::new(book()).options(options());
-    let runner = runner.shared_store(Arc::clone(store) as _);
-    runner
-        .run(thread, Command::start(Book::update()))
-        .await
-        .unwrap();
+/// Runs once on a thread, and closes the store.
+async fn run(store: FjallStore, name: &str) {
+    let runner = Runner::new(book()).options(options()).store(store);
+    let start = Command::start(Book::update());
+    runner.run(&thread(name), start).await.unwrap();
 }
 
-fn open(path: &Path) -> Arc<FjallStore> {
-    let mut options = FjallOptions::default();
-    options.write_buffer_bytes = BUFFER;
-    Arc::new(FjallStore::open_with(path, options).unwrap())
-}
-
-fn journals(store: &Path) -> Vec<PathBuf> {
-    let all = fs::read_dir(store.join("fjall")).unwrap();
-    let all = all.map(|entry| entry.unwrap().path());
-    all.filter(|path| path.extension().is_some_and(|kind| kind == "jnl"))
-        .collect()
-}
-
-/// A store of threads `a0`, `a1` …, whose only journal has the thread `b` alone, and how it was before that.
+/// A store of threads `a` and `b`, of which the first is in sorted files and the second in the journal;
+/// and how it was without the second. fjall begins a new journal after 64 MB: here it is begun by hand.
 async fn rotated(folder: &Path) -> (PathBuf, PathBuf) {
-    let (live, before, after) = (
-        folder.join("live"),
-        folder.join("before"),
-        folder.join("after"),
-    );
-    let tables = live.join("fjall/keyspaces/1/tables");
-    let alone = |store: &Path| {
-        let journals = journals(store);
-        let [only] = &journals[..] else { return false };
-        let begun = fs::read(only).unwrap();
-        fs::read_dir(&tables).unwrap().next().is_some() && begun.iter().all(|byte| *byte == 0)
-    };
-    for number in 0..60 {
-        let store = open(&live);
-        run(&store, &thread(&format!("a{number}"))).await;
-        drop(store);
-        // What is left to do for a full buffer is done when the store is opened next.
-        drop(open(&live));
-        if alone(&live) {
-            copy(&live, &before);
-            let store = open(&live);
-            run(&store, &thread("b")).await;
-            drop(store);
-            copy(&live, &after);
-            return (before, after);
-        }
-    }
-    panic!("no journal came to its end: {:?}", files(&live).keys());
+    let [live, before, after] = ["live", "before", "after"].map(|name| folder.join(name));
+    let store = FjallStore::open(&live).unwrap();
+    run(store, "a").await;
+    let database = fjall::Database::builder(live.join("fjall")).open().unwrap();
+    let rows = database.keyspace("rows", Default::default).unwrap();
+    rows.rotate_memtable_and_wait().unwrap();
+    drop((rows, database));
+    fs::remove_file(live.join("fjall/0.jnl")).unwrap();
+    fs::write(live.join(JOURNAL), "").unwrap();
+    copy(&live, &before);
+    run(FjallStore::open(&live).unwrap(), "b").await;
+    // Less the room that fjall makes ahead.
+    let mut journal = fs::read(live.join(JOURNAL)).unwrap();
+    let end = journal.iter().rposition(|byte| *byte != 0).unwrap();
+    journal.truncate(end + 1);
+    fs::write(live.join(JOURNAL), journal).unwrap();
+    copy(&live, &after);
+    (before, after)
 }
 
 fn harm(store: &Path, change: impl Fn(&mut Vec<u8>)) {
-    let journal = &journals(store)[0];
-    let mut bytes = fs::read(journal).unwrap();
+    let journal = store.join(JOURNAL);
+    let mut bytes = fs::read(&journal).unwrap();
     change(&mut bytes);
     fs::write(journal, bytes).unwrap();
 }
@@ -111,7 +86,7 @@ async fn a_broken_first_entry_of_a_journal_is_refused_before_it_is_cut_off() {
         let names = wreck.store.thread_names().await.unwrap();
         let names: Vec<_> = names.into_iter().flatten().collect();
         assert!(
-            names.contains(&thread("a0")) && !names.contains(&thread("b")),
+            names.contains(&thread("a")) && !names.contains(&thread("b")),
             "{names:?}"
         );
         drop(wreck);
@@ -125,23 +100,22 @@ async fn a_broken_first_entry_of_a_journal_is_refused_before_it_is_cut_off() {
 async fn a_torn_first_entry_that_was_not_acknowledged_is_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let (before, after) = rotated(folder.path()).await;
-    let records = |store: Arc<FjallStore>| async move {
-        let (a, b) = (thread("a0"), thread("b"));
-        let a = store.records(&a, Seq::new(0), usize::MAX).await.unwrap();
-        assert!(store.head(&b).await.unwrap().is_none());
-        a
-    };
     let torn = folder.path().join("torn");
     copy(&after, &torn);
     fs::copy(before.join("acknowledged"), torn.join("acknowledged")).unwrap();
     harm(&torn, |bytes| bytes.truncate(200));
-    let left = records(open(&torn)).await;
-    assert!(left == records(open(&before)).await && !left.is_empty());
+    let mut all = Vec::new();
+    for path in [&torn, &before] {
+        let store = FjallStore::open(path).unwrap();
+        assert!(store.head(&thread("b")).await.unwrap().is_none());
+        let records = store.records(&thread("a"), Seq::new(0), usize::MAX);
+        all.push(records.await.unwrap());
+    }
+    assert!(all[0] == all[1] && !all[0].is_empty());
     // It is an ordinary store again.
-    let store = open(&torn);
-    run(&store, &thread("b")).await;
-    drop(store);
-    open(&torn);
+    run(FjallStore::open(&torn).unwrap(), "b").await;
+    let store = FjallStore::open(&torn).unwrap();
+    assert!(store.head(&thread("b")).await.unwrap().is_some());
 }
 
 fn less_holder(mut files: BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<PathBuf, Vec<u8>> {

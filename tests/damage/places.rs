@@ -373,9 +373,9 @@ async fn a_page_of_another_place_is_damage_or_harmless() {
 #[tokio::test]
 async fn a_harmed_journal_of_fjall_is_damage_or_an_earlier_store() {
     let sound = Sound::in_journal().await;
-    flipped(&sound, 40).await;
-    zeroed(&sound, 20).await;
-    cut(&sound, 20).await;
+    flipped(&sound, 16).await;
+    zeroed(&sound, 8).await;
+    cut(&sound, 8).await;
 }
 
 /// Whole blocks of it can be read although others cannot, and a file that is cut off is no store.
@@ -383,7 +383,7 @@ async fn a_harmed_journal_of_fjall_is_damage_or_an_earlier_store() {
 #[tokio::test]
 async fn a_harmed_sorted_file_of_fjall_is_damage_or_harmless() {
     let sound = Sound::in_sorted_files().await;
-    assert!(flipped(&sound, 40).await > 0);
-    zeroed(&sound, 20).await;
-    cut(&sound, 20).await;
+    assert!(flipped(&sound, 8).await > 0);
+    zeroed(&sound, 4).await;
+    cut(&sound, 4).await;
 }

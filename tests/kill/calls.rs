@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use milepost::store::{CheckpointStore, MemoryStore, Record, Severity, Stored, check};
-use milepost::{Runner, Seq, history, questions};
+use milepost::{RunError, Runner, Seq, history, questions};
 
 use super::child::Script;
 use super::diary::{Diary, Effect, Place};
@@ -37,10 +37,14 @@ impl Left {
     async fn read(workload: &Workload, store: &Arc<dyn CheckpointStore>, diary: &Diary) -> Self {
         let runner = Runner::new((workload.graph)(diary)).shared_store(Arc::clone(store));
         let all = history(&**store, &thread()).await.unwrap();
-        // How many are older depends on when a process was killed; what is there can be read.
+        // How many are older depends on when a process was killed. What is there can be read, but for
+        // inputs that stay because runs name them.
         let (older, all) = all.split_at(all.len().saturating_sub(workload.newest()));
         for at in older {
-            runner.state_at(&thread(), at.seq).await.unwrap();
+            match runner.state_at(&thread(), at.seq).await {
+                Err(RunError::NoCheckpoint { .. }) if at.input.is_some() => {}
+                state => drop(state.unwrap()),
+            }
         }
         let mut checkpoints = Vec::new();
         for at in all {

@@ -48,13 +48,13 @@ const FLOORS: &[(&str, usize)] = &[
     ("long values fjall", 60),
     ("random long values", 50),
     ("random long values fjall", 50),
-    ("shared values", 20),
-    ("shared values fjall", 20),
+    ("shared values", 7),
+    ("shared values fjall", 7),
     ("asking, few", 300),
     ("chain, few", 60),
     ("long, few", 60),
-    ("few on a disk", 60),
-    ("few on fjall", 60),
+    ("few on a disk", 40),
+    ("few on fjall", 40),
 ];
 
 /// Says how many kills a test made; fails if they were too few.

@@ -42,14 +42,14 @@ fn killed_at(name: &str, chore: Chore, verify: impl Fn(&Remains, &[Stored], bool
         Plan::new("one", Shape::Fan, 2),
         Plan::new("two", Shape::Chain, 2),
     ];
-    killed_at_among(name, chore, &others, Family::new, verify);
+    killed_at_among(name, chore, (&others, 22), Family::new, verify);
 }
 
-/// The same beside these threads, in families that are made so.
+/// The same beside these threads, so often inside of the chore, in families that are made so.
 pub(crate) fn killed_at_among(
     name: &str,
     chore: Chore,
-    others: &[Plan],
+    (others, inside): (&[Plan], u64),
     family: impl Fn(&[Plan]) -> Family + Sync,
     verify: impl Fn(&Remains, &[Stored], bool) + Sync,
 ) {
@@ -59,7 +59,7 @@ pub(crate) fn killed_at_among(
     let before = records(&Remains::open(template.path()).unwrap(), OLD);
     let reference = undisturbed(others);
     let mut moments = vec![Moment::Before, Moment::After];
-    moments.extend((0..22).map(|number| Moment::During(number * 130)));
+    moments.extend((0..inside).map(|number| Moment::During(number * 22 / inside * 130)));
     let kills = play(&moments, |moment| {
         let mut family = family(others);
         copy_folder(template.path(), family.path());
