@@ -307,7 +307,8 @@ fn a_store_that_lost_its_end_is_saved_as_far_as_it_goes() {
 #[test]
 fn a_store_of_fjall_that_lacks_a_file_is_saved_as_far_as_it_goes() {
     let desk = desk_on(StoreEngine::Fjall);
-    let was = ["a", "b", "c"].map(|thread| export(&desk, "mileposts", thread));
+    let was = ["a", "b", "c"].map(|thread| (thread, export(&desk, "mileposts", thread)));
+    let was = BTreeMap::from(was);
     let sound = files(&desk.path("mileposts"));
     let mut cases: Vec<_> = sound.keys().map(|name| (name.as_str(), None)).collect();
     let journal = "fjall/0.jnl";
@@ -345,9 +346,16 @@ fn a_store_of_fjall_that_lacks_a_file_is_saved_as_far_as_it_goes() {
             for value in values.iter().filter(|value| value["saved"] == "whole") {
                 let thread = value["thread"].as_str().unwrap();
                 let text = export(&desk, "new", thread);
-                // A store that lost its end may have a thread whole as it was at an earlier moment.
-                let same = was.iter().any(|was| *was == text);
-                assert!(same || cut.is_some(), "{what}: {thread} is another");
+                let was = &was[thread];
+                // Of a store that lost its end, a thread may be whole as it was at an earlier moment.
+                let is_record = |line: &&str| line.starts_with(r#"{"record""#);
+                let known: Vec<_> = was.lines().filter(is_record).collect();
+                let left: Vec<_> = text.lines().filter(is_record).collect();
+                let same = *was == text || (cut.is_some() && !left.is_empty());
+                assert!(
+                    same && known.starts_with(&left),
+                    "{what}: {thread} is another"
+                );
             }
             fs::remove_dir_all(desk.path("new")).unwrap();
         }
