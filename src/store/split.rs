@@ -251,7 +251,10 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::memory::hex;
+    use super::super::record::QuestionRecord;
     use super::*;
+    use crate::ids::ThreadId;
 
     fn joined(parts: &Parts<'_>, blobs: &[Blob]) -> Vec<u8> {
         let known: HashMap<BlobId, &[u8]> = blobs
@@ -309,5 +312,94 @@ mod tests {
         assert_eq!(blobs.len(), 2);
         let parts = Parts::parse(&body, 100).unwrap();
         assert_eq!(joined(&parts, &blobs), b"onetwoone");
+    }
+
+    fn golden(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().filter(|c| !c.is_ascii_whitespace()).collect();
+        digits
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    const SPLIT: &str = include_str!("../../tests/data/split.hex");
+    const BLOB: &str = include_str!("../../tests/data/blob.hex");
+
+    /// A record of which three values are too long, two of them the same.
+    fn question() -> Record {
+        Record::Question(QuestionRecord {
+            task: "3:pay[0]".into(),
+            key: "a key of more bytes than may stand here".into(),
+            type_name: "shop::Approve".into(),
+            answer: "bool".into(),
+            value: b"a value that is longer than the limit allows".to_vec(),
+            expires_ms: Some(1_700_000_900_000),
+            default: Some(b"a value that is longer than the limit allows".to_vec()),
+        })
+    }
+
+    fn key() -> ThreadKey {
+        ThreadKey::of(&ThreadId::new("golden").unwrap())
+    }
+
+    #[test]
+    fn a_record_without_its_long_values_is_written_as_its_golden_bytes() {
+        let place = (Seq::new(9), Branch::new(2), Epoch::new(3));
+        let (frame, blobs) = split_record(key(), place, &question(), 32).unwrap();
+        assert_eq!(hex(&frame), hex(&golden(SPLIT)));
+        assert_eq!(frame[4..8], [9, 3, 2, 0], "kind, codec, version");
+        let [_, long] = &blobs[..] else {
+            panic!("{} values", blobs.len())
+        };
+        let blob = encode_blob(&long.bytes).unwrap();
+        assert_eq!(hex(&blob), hex(&golden(BLOB)));
+        assert_eq!(blob[4..8], [70, 0, 2, 0], "kind, codec, version");
+    }
+
+    #[test]
+    fn golden_bytes_with_long_values_are_read_as_the_record_they_were_made_of() {
+        let (split, blob) = (golden(SPLIT), golden(BLOB));
+        let Framed::Split(header, parts) = open_record(key(), Seq::new(9), &split).unwrap() else {
+            panic!("it lacks nothing")
+        };
+        assert_eq!(
+            (header.branch, header.epoch),
+            (Branch::new(2), Epoch::new(3))
+        );
+        let body = parts.join(|cut, body| {
+            match body.ends_with(&39_u64.to_le_bytes()) {
+                true => body.extend_from_slice(b"a key of more bytes than may stand here"),
+                false => body.extend_from_slice(decode_blob(&cut.id, &blob)?),
+            }
+            Ok::<_, FrameError>(())
+        });
+        assert_eq!(
+            *super::super::frame::record(header, &body.unwrap())
+                .unwrap()
+                .record,
+            question()
+        );
+    }
+
+    /// In both frames, and none of it panics.
+    #[test]
+    fn a_flipped_bit_in_golden_bytes_with_long_values_is_refused() {
+        let (split, blob) = (golden(SPLIT), golden(BLOB));
+        let id = *blake3::hash(&blob[HEADER_BYTES..]).as_bytes();
+        let harmed = |frame: &[u8], refused: &dyn Fn(&[u8]) -> bool| {
+            for place in 0..frame.len() {
+                for bit in 0..8 {
+                    let mut frame = frame.to_vec();
+                    frame[place] ^= 1 << bit;
+                    assert!(refused(&frame), "byte {place} bit {bit}");
+                }
+                assert!(refused(&frame[..place]), "cut off at {place}");
+            }
+            assert!(!refused(frame));
+        };
+        harmed(&split, &|frame| {
+            open_record(key(), Seq::new(9), frame).is_err()
+        });
+        harmed(&blob, &|frame| decode_blob(&id, frame).is_err());
     }
 }

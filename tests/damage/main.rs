@@ -7,6 +7,8 @@
 #[path = "../it/cli_bin.rs"]
 #[expect(dead_code, reason = "other tests need more of it")]
 mod cli_bin;
+#[cfg(feature = "fjall")]
+mod fjall;
 #[cfg(all(feature = "cli", feature = "graphs"))]
 mod full;
 mod places;

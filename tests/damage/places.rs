@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use milepost::store::{
-    CheckpointStore, MemoryStore, Severity, SledStore, StoreEngine, StoreError, Wreck, check,
-    salvage,
+    CheckpointStore, MemoryStore, Severity, StoreEngine, StoreError, Wreck, check, salvage,
 };
+#[cfg(feature = "fjall")]
+use milepost::store::{FjallOptions, FjallStore};
 use milepost::{Command, RunError, Runner, Seq, ThreadId, history};
 use tempfile::TempDir;
 
@@ -25,6 +26,9 @@ struct Was {
 /// A store of several threads, and a copy as a kill would leave it.
 struct Sound {
     folder: TempDir,
+    engine: StoreEngine,
+    /// The file that is harmed, in the folder of the store.
+    file: PathBuf,
     threads: Vec<Was>,
 }
 
@@ -34,9 +38,43 @@ fn runner(store: Arc<dyn CheckpointStore>) -> Runner<Book> {
 
 impl Sound {
     async fn make() -> Self {
+        let made = |path: &Path| StoreEngine::Sled.open(path).unwrap();
+        Self::made(StoreEngine::Sled, made, |_| "db".into()).await
+    }
+
+    /// All that is written is in the journal.
+    #[cfg(feature = "fjall")]
+    async fn in_journal() -> Self {
+        let made = |path: &Path| StoreEngine::Fjall.open(path).unwrap();
+        Self::made(StoreEngine::Fjall, made, |_| "fjall/0.jnl".into()).await
+    }
+
+    /// Most of what is written is in sorted files, of which the largest is harmed.
+    #[cfg(feature = "fjall")]
+    async fn in_sorted_files() -> Self {
+        let made = |path: &Path| {
+            let mut options = FjallOptions::default();
+            options.write_buffer_bytes = 128 << 10;
+            Arc::new(FjallStore::open_with(path, options).unwrap()) as Arc<dyn CheckpointStore>
+        };
+        let largest = |store: &Path| {
+            let tables = store.join("fjall/keyspaces/1/tables");
+            let files = fs::read_dir(&tables).unwrap().map(Result::unwrap);
+            let largest = files.max_by_key(|file| file.metadata().unwrap().len());
+            let path = largest.expect("a file was sorted").path();
+            path.strip_prefix(store).unwrap().to_owned()
+        };
+        Self::made(StoreEngine::Fjall, made, largest).await
+    }
+
+    async fn made(
+        engine: StoreEngine,
+        made: impl Fn(&Path) -> Arc<dyn CheckpointStore>,
+        file: impl Fn(&Path) -> PathBuf,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(SledStore::open(folder.path().join("live")).unwrap());
-        let runner = runner(Arc::clone(&store) as _);
+        let store = made(&folder.path().join("live"));
+        let runner = runner(Arc::clone(&store));
         let mut threads = Vec::new();
         for name in ["a", "b", "c"] {
             let thread = thread(name);
@@ -51,8 +89,22 @@ impl Sound {
             }
             threads.push(Was { thread, states });
         }
-        copy(&folder.path().join("live"), &folder.path().join("killed"));
-        Self { folder, threads }
+        let (live, killed) = (folder.path().join("live"), folder.path().join("killed"));
+        if engine == StoreEngine::Sled {
+            copy(&live, &killed);
+        } else {
+            // fjall writes sorted files in a thread of its own, so its files are still once it is closed.
+            drop((runner, store));
+            drop(made(&live));
+            copy(&live, &killed);
+        }
+        let file = file(&killed);
+        Self {
+            folder,
+            engine,
+            file,
+            threads,
+        }
     }
 
     /// Harms a copy in each way, and looks at what is made of it. Returns how often it opened.
@@ -65,14 +117,14 @@ impl Sound {
         let path = self.folder.path().join("harmed");
         for case in cases {
             copy(&self.folder.path().join("killed"), &path);
-            harm(&path, case);
+            harm(&path.join(&self.file), case);
             let what = format!("{case:?}");
             // First a copy is saved from, which must leave the store as it is.
             self.save(&path, &what).await;
-            match SledStore::open(&path) {
+            match self.engine.open(&path) {
                 Ok(store) => {
                     opened += 1;
-                    self.look(Arc::new(store), &what).await;
+                    self.look(store, &what).await;
                 }
                 Err(error) => {
                     let said = error.to_string();
@@ -86,7 +138,7 @@ impl Sound {
     }
 
     /// Reads and goes on with every thread.
-    async fn look(&self, store: Arc<SledStore>, what: &str) {
+    async fn look(&self, store: Arc<dyn CheckpointStore>, what: &str) {
         match store.thread_names().await {
             Ok(names) => {
                 for name in names.into_iter().flatten() {
@@ -97,7 +149,7 @@ impl Sound {
         }
         for was in &self.threads {
             let what = format!("{what}, thread {}", was.thread);
-            let runner = runner(Arc::clone(&store) as _);
+            let runner = runner(Arc::clone(&store));
             let found = check(&*store, &was.thread).await;
             match store.head(&was.thread).await {
                 Ok(Some(head)) => match runner.state(&was.thread).await {
@@ -125,7 +177,7 @@ impl Sound {
     async fn save(&self, path: &Path, what: &str) {
         let before = sizes(path);
         let copy = self.folder.path().join("copy");
-        match Wreck::open(path, &copy, |copy| StoreEngine::Sled.open(copy)) {
+        match Wreck::open(path, &copy, |copy| self.engine.open(copy)) {
             Ok(wreck) => {
                 for owner in wreck.store.owners().await.unwrap().into_iter().flatten() {
                     let new = Arc::new(MemoryStore::new());
@@ -159,9 +211,9 @@ impl Sound {
     }
 
     fn len(&self) -> u64 {
-        let db = self.folder.path().join("killed/db");
-        let bytes = fs::read(db).unwrap();
-        // sled makes its file longer than what is in it.
+        let file = self.folder.path().join("killed").join(&self.file);
+        let bytes = fs::read(file).unwrap();
+        // Engines make their files longer than what is in them.
         bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64
     }
 }
@@ -187,7 +239,7 @@ fn sorted(error: &RunError, is_sound: bool, what: &str) {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let into = to.join(entry.file_name());
@@ -198,23 +250,24 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The files of a folder with their lengths and times.
+/// The files below a folder with their lengths and times.
 fn sizes(folder: &Path) -> BTreeMap<PathBuf, (u64, std::time::SystemTime)> {
-    fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| {
-            let entry = entry.unwrap();
-            let meta = entry.metadata().unwrap();
-            (entry.path(), (meta.len(), meta.modified().unwrap()))
-        })
-        .collect()
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let meta = entry.metadata().unwrap();
+        match meta.is_dir() {
+            true => all.append(&mut sizes(&entry.path())),
+            false => drop(all.insert(entry.path(), (meta.len(), meta.modified().unwrap()))),
+        }
+    }
+    all
 }
 
 fn over(path: &Path, at: u64, change: impl Fn(&mut [u8]), len: usize) {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
-        .open(path.join("db"))
+        .open(path)
         .unwrap();
     let mut bytes = vec![0; len];
     let read = file.read_at(&mut bytes, at).unwrap();
@@ -230,25 +283,42 @@ fn places(len: u64, number: u64) -> impl Iterator<Item = u64> {
     })
 }
 
+/// In each way at places all over the file. Returns how often the store opened.
+async fn flipped(sound: &Sound, number: u64) -> usize {
+    sound
+        .harm(places(sound.len(), number), |path, at| {
+            over(path, at, |bytes| bytes[0] ^= 1 << (at % 8), 1);
+        })
+        .await
+}
+
+async fn zeroed(sound: &Sound, number: u64) -> usize {
+    sound
+        .harm(places(sound.len(), number), |path, at| {
+            over(path, at / 4_096 * 4_096, |bytes| bytes.fill(0), 4_096);
+        })
+        .await
+}
+
+async fn cut(sound: &Sound, number: u64) -> usize {
+    sound
+        .harm(places(sound.len(), number), |path, at| {
+            let file = OpenOptions::new().write(true).open(path);
+            file.unwrap().set_len(at).unwrap();
+        })
+        .await
+}
+
 #[tokio::test]
 async fn a_flipped_bit_anywhere_is_damage_or_harmless() {
     let sound = Sound::make().await;
-    let opened = sound
-        .harm(places(sound.len(), 60), |path, at| {
-            over(path, at, |bytes| bytes[0] ^= 1 << (at % 8), 1);
-        })
-        .await;
-    assert!(opened > 0);
+    assert!(flipped(&sound, 60).await > 0);
 }
 
 #[tokio::test]
 async fn a_zeroed_page_anywhere_is_damage_or_harmless() {
     let sound = Sound::make().await;
-    sound
-        .harm(places(sound.len(), 40), |path, at| {
-            over(path, at / 4_096 * 4_096, |bytes| bytes.fill(0), 4_096);
-        })
-        .await;
+    zeroed(&sound, 40).await;
 }
 
 #[tokio::test]
@@ -264,7 +334,7 @@ async fn noise_anywhere_is_damage_or_harmless() {
                     .wrapping_add(1);
                 *byte = (noise >> 33) as u8;
             };
-            let file = OpenOptions::new().write(true).open(path.join("db"));
+            let file = OpenOptions::new().write(true).open(path);
             let mut bytes = vec![0; len];
             bytes.iter_mut().for_each(&mut stir);
             file.unwrap().write_all_at(&bytes, at).unwrap();
@@ -275,12 +345,7 @@ async fn noise_anywhere_is_damage_or_harmless() {
 #[tokio::test]
 async fn a_file_cut_off_anywhere_is_damage_or_an_earlier_store() {
     let sound = Sound::make().await;
-    sound
-        .harm(places(sound.len(), 40), |path, at| {
-            let file = OpenOptions::new().write(true).open(path.join("db"));
-            file.unwrap().set_len(at).unwrap();
-        })
-        .await;
+    cut(&sound, 40).await;
 }
 
 #[tokio::test]
@@ -289,7 +354,7 @@ async fn a_page_of_another_place_is_damage_or_harmless() {
     sound
         .harm(places(sound.len(), 30), |path, at| {
             let page = at / 4_096 * 4_096;
-            let file = fs::File::open(path.join("db")).unwrap();
+            let file = fs::File::open(path).unwrap();
             let mut bytes = vec![0; 4_096];
             let read = file
                 .read_at(&mut bytes, page * 7 % 400_000 / 512 * 512)
@@ -302,4 +367,23 @@ async fn a_page_of_another_place_is_damage_or_harmless() {
             );
         })
         .await;
+}
+
+#[cfg(feature = "fjall")]
+#[tokio::test]
+async fn a_harmed_journal_of_fjall_is_damage_or_an_earlier_store() {
+    let sound = Sound::in_journal().await;
+    flipped(&sound, 16).await;
+    zeroed(&sound, 8).await;
+    cut(&sound, 8).await;
+}
+
+/// Whole blocks of it can be read although others cannot, and a file that is cut off is no store.
+#[cfg(feature = "fjall")]
+#[tokio::test]
+async fn a_harmed_sorted_file_of_fjall_is_damage_or_harmless() {
+    let sound = Sound::in_sorted_files().await;
+    assert!(flipped(&sound, 8).await > 0);
+    zeroed(&sound, 4).await;
+    cut(&sound, 4).await;
 }

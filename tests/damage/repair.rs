@@ -7,14 +7,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use milepost::ThreadId;
-use milepost::store::ThreadKey;
+use milepost::store::{StoreEngine, ThreadKey};
 use serde_json::{Value, json};
 
 use crate::cli_bin::Desk;
 
 /// Three threads: two are finished, the second one is limited.
 fn desk() -> Desk {
+    desk_on(StoreEngine::Sled)
+}
+
+fn desk_on(engine: StoreEngine) -> Desk {
     let desk = Desk::new();
+    drop(engine.open(desk.path("mileposts")).unwrap());
     for (thread, exit) in [("a", 0), ("b", 4), ("c", 0)] {
         let words = ["run", "count", "--to", "40", "--thread", thread];
         let limit: &[&str] = match exit {
@@ -28,11 +33,27 @@ fn desk() -> Desk {
 
 /// Changes a row of a thread past the store: the class, the how manieth of that class.
 fn alter(desk: &Desk, thread: &str, class: u8, number: usize, change: impl Fn(&mut Vec<u8>)) {
-    let db = sled::open(desk.path("mileposts")).unwrap();
     let mut prefix = ThreadKey::of(&ThreadId::new(thread).unwrap())
         .as_bytes()
         .to_vec();
     prefix.push(class);
+    #[cfg(feature = "fjall")]
+    if StoreEngine::found(desk.path("mileposts")) == Some(StoreEngine::Fjall) {
+        let database = fjall::Database::builder(desk.path("mileposts/fjall"));
+        let database = database.open().unwrap();
+        let rows = database.keyspace("rows", Default::default).unwrap();
+        let row = rows.prefix(prefix).nth(number).unwrap();
+        let (key, row) = row.into_inner().unwrap();
+        let mut row = row.to_vec();
+        change(&mut row);
+        match row.is_empty() {
+            true => rows.remove(key).unwrap(),
+            false => rows.insert(key, row).unwrap(),
+        }
+        database.persist(fjall::PersistMode::SyncAll).unwrap();
+        return;
+    }
+    let db = sled::open(desk.path("mileposts")).unwrap();
     let (key, row) = db.scan_prefix(prefix).nth(number).unwrap().unwrap();
     let mut row = row.to_vec();
     change(&mut row);
@@ -92,13 +113,22 @@ fn export(desk: &Desk, store: &str, thread: &str) -> String {
 
 #[test]
 fn a_sound_store_is_copied_whole() {
-    let desk = desk();
-    let values = repair(&desk, 0);
+    copied_whole(&desk());
+}
+
+#[cfg(feature = "fjall")]
+#[test]
+fn a_sound_store_of_fjall_is_copied_whole() {
+    copied_whole(&desk_on(StoreEngine::Fjall));
+}
+
+fn copied_whole(desk: &Desk) {
+    let values = repair(desk, 0);
     for thread in ["a", "b", "c"] {
         assert_eq!(of(&values, thread)["saved"], "whole");
         assert_eq!(
-            export(&desk, "mileposts", thread),
-            export(&desk, "new", thread)
+            export(desk, "mileposts", thread),
+            export(desk, "new", thread)
         );
     }
     let summary = values.last().unwrap();
@@ -113,10 +143,20 @@ fn a_sound_store_is_copied_whole() {
 /// C53 (7), C67: the sound ones as they were, the damaged one as far as it is sound; and it goes on.
 #[test]
 fn threads_that_are_sound_are_saved_whole_and_a_damaged_one_in_part() {
+    saved_in_part(StoreEngine::Sled);
+}
+
+#[cfg(feature = "fjall")]
+#[test]
+fn threads_on_fjall_that_are_sound_are_saved_whole_and_a_damaged_one_in_part() {
+    saved_in_part(StoreEngine::Fjall);
+}
+
+fn saved_in_part(engine: StoreEngine) {
     // Name, head, run; a record before the newest base, behind it, the last one.
     for (class, number) in [(0, 0), (1, 0), (5, 0), (3, 9), (3, 32), (3, 33)] {
         let what = format!("class {class}, {number}");
-        let desk = desk();
+        let desk = desk_on(engine);
         alter(&desk, "b", class, number, flip);
         desk.run(&["doctor"]).exits(8);
         let values = repair(&desk, 8);
@@ -260,6 +300,70 @@ fn a_store_that_lost_its_end_is_saved_as_far_as_it_goes() {
         }
         desk.run(&["--store", "new", "doctor"]).exits(0);
     }
+}
+
+/// Whichever file of fjall is missing or cut: what is saved is what was written, and what is not is told.
+#[cfg(feature = "fjall")]
+#[test]
+fn a_store_of_fjall_that_lacks_a_file_is_saved_as_far_as_it_goes() {
+    let desk = desk_on(StoreEngine::Fjall);
+    let was = ["a", "b", "c"].map(|thread| (thread, export(&desk, "mileposts", thread)));
+    let was = BTreeMap::from(was);
+    let sound = files(&desk.path("mileposts"));
+    let mut cases: Vec<_> = sound.keys().map(|name| (name.as_str(), None)).collect();
+    let journal = "fjall/0.jnl";
+    let end = sound[journal].iter().rposition(|byte| *byte != 0).unwrap();
+    cases.extend([8, 5, 2].map(|tenth| (journal, Some(end * tenth / 10))));
+    let mut whole = Vec::new();
+    for (name, cut) in cases {
+        let what = format!("{name} {cut:?}");
+        let path = desk.path("mileposts").join(name);
+        match cut {
+            None => fs::remove_file(&path).unwrap(),
+            Some(cut) => fs::write(&path, &sound[name][..cut]).unwrap(),
+        }
+        let told = desk.run(&["doctor", "--repair", "--to", "new", "--json"]);
+        let code = told.code.unwrap();
+        assert!(
+            [0, 8].contains(&code),
+            "{what}: {code} {}{}",
+            told.out,
+            told.err
+        );
+        assert!(!told.err.contains("panic"), "{what}: {}", told.err);
+        let values = told.values();
+        let saved = values
+            .iter()
+            .filter(|value| value["saved"] == "whole")
+            .count();
+        assert!(code == 8 || saved == 3, "{what}: {values:?}");
+        assert!(
+            !values.is_empty() || !told.err.is_empty(),
+            "{what}: nothing is told"
+        );
+        if desk.path("new").exists() {
+            desk.run(&["--store", "new", "doctor"]).exits(0);
+            for value in values.iter().filter(|value| value["saved"] == "whole") {
+                let thread = value["thread"].as_str().unwrap();
+                let text = export(&desk, "new", thread);
+                let was = &was[thread];
+                // Of a store that lost its end, a thread may be whole as it was at an earlier moment.
+                let is_record = |line: &&str| line.starts_with(r#"{"record""#);
+                let known: Vec<_> = was.lines().filter(is_record).collect();
+                let left: Vec<_> = text.lines().filter(is_record).collect();
+                let same = *was == text || (cut.is_some() && !left.is_empty());
+                assert!(
+                    same && known.starts_with(&left),
+                    "{what}: {thread} is another"
+                );
+            }
+            fs::remove_dir_all(desk.path("new")).unwrap();
+        }
+        whole.push((what, saved));
+        fs::write(&path, &sound[name]).unwrap();
+    }
+    assert!(whole.iter().any(|(_, saved)| *saved == 3), "{whole:?}");
+    assert!(whole.iter().any(|(_, saved)| *saved < 3), "{whole:?}");
 }
 
 #[test]

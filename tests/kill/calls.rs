@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use milepost::store::{CheckpointStore, MemoryStore, Severity, Stored, check};
-use milepost::{Runner, Seq, history, questions};
+use milepost::store::{CheckpointStore, MemoryStore, Record, Severity, Stored, check};
+use milepost::{RunError, Runner, Seq, history, questions};
 
 use super::child::Script;
 use super::diary::{Diary, Effect, Place};
@@ -23,11 +23,11 @@ use super::still::{Still, digest};
 use super::workloads;
 
 /// Where a process ends.
-type Death = Option<(u64, Moment)>;
+pub(crate) type Death = Option<(u64, Moment)>;
 
 /// What a script leaves behind, less times and seqs.
 #[derive(Debug, PartialEq)]
-struct Left {
+pub(crate) struct Left {
     checkpoints: Vec<String>,
     open: Vec<String>,
     head: String,
@@ -37,8 +37,17 @@ impl Left {
     async fn read(workload: &Workload, store: &Arc<dyn CheckpointStore>, diary: &Diary) -> Self {
         let runner = Runner::new((workload.graph)(diary)).shared_store(Arc::clone(store));
         let all = history(&**store, &thread()).await.unwrap();
+        // How many are older depends on when a process was killed. What is there can be read, but for
+        // inputs that stay because runs name them.
+        let (older, all) = all.split_at(all.len().saturating_sub(workload.newest()));
+        for at in older {
+            match runner.state_at(&thread(), at.seq).await {
+                Err(RunError::NoCheckpoint { .. }) if at.input.is_some() => {}
+                state => drop(state.unwrap()),
+            }
+        }
         let mut checkpoints = Vec::new();
-        for at in &all {
+        for at in all {
             let state: Work = (*runner.state_at(&thread(), at.seq).await.unwrap()).clone();
             let parent = all.iter().position(|other| Some(other.seq) == at.parent);
             checkpoints.push(format!(
@@ -55,7 +64,7 @@ impl Left {
         }
     }
 
-    fn differs(&self, other: &Self) -> Option<String> {
+    pub(crate) fn differs(&self, other: &Self) -> Option<String> {
         let mut both = self.checkpoints.iter().zip(&other.checkpoints);
         let checkpoints = both.find(|(one, other)| one != other);
         if let Some((one, other)) = checkpoints {
@@ -66,8 +75,8 @@ impl Left {
 }
 
 /// What a life has done: how many operations of its store, and which of them were writes.
-struct Done {
-    operations: u64,
+pub(crate) struct Done {
+    pub(crate) operations: u64,
     writes: Vec<u64>,
 }
 
@@ -101,7 +110,11 @@ fn live(
 }
 
 /// Everything that has to hold of a log and a diary, at any moment.
-async fn is_sound(store: &dyn CheckpointStore, diary: &Diary) -> Result<(), String> {
+async fn is_sound(
+    workload: &Workload,
+    store: &dyn CheckpointStore,
+    diary: &Diary,
+) -> Result<(), String> {
     let checked = check(store, &thread()).await;
     let worst = checked.findings.iter().map(|found| found.severity).max();
     if worst > Some(Severity::Note) {
@@ -109,11 +122,16 @@ async fn is_sound(store: &dyn CheckpointStore, diary: &Diary) -> Result<(), Stri
     }
     let records = store.records(&thread(), Seq::new(1), usize::MAX).await;
     let records = records.map_err(|error| error.to_string())?;
-    is_kept(&diary.read(), &records)
+    let is_checkpoint =
+        |stored: &&Stored| matches!(*stored.record, Record::Input(_) | Record::Commit(_));
+    let mut checkpoints = records.iter().rev().filter(is_checkpoint);
+    let floor = checkpoints.nth(workload.newest() - 1);
+    let floor = floor.map_or(0, |stored| stored.seq.get());
+    is_kept(&diary.read(), &records, floor)
 }
 
-/// What was acknowledged is there, and was not begun again.
-fn is_kept(effects: &[Effect], records: &[Stored]) -> Result<(), String> {
+/// What was acknowledged is there from the record `floor` on, and was not begun again.
+fn is_kept(effects: &[Effect], records: &[Stored], floor: u64) -> Result<(), String> {
     let mut kept: HashSet<&Place> = HashSet::new();
     for effect in effects {
         match effect {
@@ -123,7 +141,7 @@ fn is_kept(effects: &[Effect], records: &[Stored]) -> Result<(), String> {
             Effect::Kept(place) if !kept.insert(place) => {
                 return Err(format!("{place:?} was kept twice"));
             }
-            Effect::Stored(branch, seq, was) => {
+            Effect::Stored(branch, seq, was) if *seq >= floor => {
                 let found = records.iter().find(|stored| stored.seq.get() == *seq);
                 let is_it =
                     |found: &Stored| found.branch.get() == *branch && digest(&found.record) == *was;
@@ -139,7 +157,10 @@ fn is_kept(effects: &[Effect], records: &[Stored]) -> Result<(), String> {
 
 /// Plays a script in memory, with these deaths one after the other. Returns how often it was killed,
 /// what it leaves, and what its last life has done.
-fn lives(workload: &Workload, deaths: &[(u64, Moment)]) -> Result<(usize, Left, Done), String> {
+pub(crate) fn lives(
+    workload: &Workload,
+    deaths: &[(u64, Moment)],
+) -> Result<(usize, Left, Done), String> {
     let folder = tempfile::tempdir().unwrap();
     let (store, diary) = (MemoryStore::new(), Diary::open(folder.path()));
     let shared: Arc<dyn CheckpointStore> = Arc::new(store.clone());
@@ -147,7 +168,7 @@ fn lives(workload: &Workload, deaths: &[(u64, Moment)]) -> Result<(usize, Left, 
     for death in deaths.iter().copied().map(Some).chain([None]) {
         let lived = live(workload, &store, &diary, death, orphan)?;
         if store_has_log(&shared) {
-            block_on(is_sound(&*shared, &diary))?;
+            block_on(is_sound(workload, &*shared, &diary))?;
         }
         if let Some(done) = lived {
             let left = block_on(Left::read(workload, &shared, &diary));
@@ -211,10 +232,13 @@ in_memory! {
     long_lists_die_anywhere: "long again";
     reducers_die_anywhere: "mixed again";
     branches_survive_a_kill_at_every_operation: "travelling";
+    questions_of_a_thread_that_is_pruned_as_it_runs_survive: "asking, few";
+    a_loop_that_is_pruned_as_it_runs_dies_anywhere: "chain, few";
+    long_lists_that_are_pruned_as_they_grow_die_anywhere: "long, few";
 }
 
 /// One life of a script on a disk, as a process.
-fn process(family: &mut Family, workload: &Workload, dies: Death) -> bool {
+pub(crate) fn process(family: &mut Family, workload: &Workload, dies: Death) -> bool {
     let mut life = family.life(None);
     life.script = Some(Script {
         workload: workload.name.to_owned(),
@@ -224,11 +248,15 @@ fn process(family: &mut Family, workload: &Workload, dies: Death) -> bool {
 }
 
 /// What a script leaves on a disk, if that is sound.
-fn left_on_disk(workload: &Workload, folder: &Path) -> Result<Left, String> {
+pub(crate) fn left_on_disk(workload: &Workload, folder: &Path) -> Result<Left, String> {
     let store = disk::open(folder).map_err(|error| error.to_string())?;
     let diary = Diary::open(folder);
     block_on(async {
-        is_sound(&*store, &diary).await?;
+        let waste = store.waste().await.map_err(|error| error.to_string())?;
+        if waste.values > 0 {
+            return Err(format!("no thread has {waste:?}"));
+        }
+        is_sound(workload, &*store, &diary).await?;
         Ok(Left::read(workload, &store, &diary).await)
     })
 }

@@ -40,6 +40,11 @@ pub(crate) async fn check(
             .await
             .map_err(about)?;
     }
+    let waste = remains.store.waste().await;
+    let waste = waste.map_err(|error| error.to_string())?;
+    if waste.values > 0 {
+        return Err(format!("no thread has {waste:?}"));
+    }
     match remains.diary.lines() == diary.len() {
         true => Ok(()),
         false => Err("a finished thread has run again".to_owned()),

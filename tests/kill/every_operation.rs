@@ -22,12 +22,21 @@ fn at_every_operation(name: &str, plans: &[Plan]) {
 }
 
 fn at_every_operation_on(engine: StoreEngine, name: &str, plans: &[Plan]) {
+    at_every_operation_in(name, plans, |plans| Family::on(engine, plans));
+}
+
+/// The same in families that are made so.
+pub(crate) fn at_every_operation_in(
+    name: &str,
+    plans: &[Plan],
+    family: impl Fn(&[Plan]) -> Family + Sync,
+) {
     let reference = undisturbed(plans);
     // Timing decides how many ends go into one write, so there may be a few operations more.
     let moments = [Moment::Before, Moment::After].into_iter().cycle();
     let cases: Vec<_> = (1..=reference.operations + 2).zip(moments).collect();
     let kills = play(&cases, |(at, moment)| {
-        let mut family = Family::on(engine, plans);
+        let mut family = family(plans);
         family.live_until(Some(point(*at, *moment, Among::All)));
         let later = [at * 7 % (reference.operations + 4) + 1, at % 5 + 1];
         for (at, moment) in later.into_iter().zip([Moment::After, Moment::Before]) {

@@ -44,6 +44,17 @@ const FLOORS: &[(&str, usize)] = &[
     ("abandoned", 250),
     ("travelling", 600),
     ("scripts", 90),
+    ("long values", 60),
+    ("long values fjall", 60),
+    ("random long values", 50),
+    ("random long values fjall", 50),
+    ("shared values", 7),
+    ("shared values fjall", 7),
+    ("asking, few", 300),
+    ("chain, few", 60),
+    ("long, few", 60),
+    ("few on a disk", 40),
+    ("few on fjall", 40),
 ];
 
 /// Says how many kills a test made; fails if they were too few.

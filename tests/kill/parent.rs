@@ -66,6 +66,12 @@ impl Family {
         }
     }
 
+    /// The same family with a store that keeps long values apart from their records.
+    pub(crate) fn apart(self) -> Self {
+        disk::keep_apart(self.path());
+        self
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -29,7 +29,10 @@ fn whenever(engine: StoreEngine, name: &str, wanted: usize) {
         Plan::new("loop", Shape::Chain, 2),
         Plan::new("reducers", Shape::Mixed, 2),
     ];
-    made(name, strike(engine, &plans, 0, wanted));
+    made(
+        name,
+        strike(&plans, 0, wanted, |plans| Family::on(engine, plans)),
+    );
 }
 
 /// Where runs do not wait for their store, what was said to be durable is neither lost nor done twice,
@@ -43,7 +46,10 @@ fn nothing_durable_is_lost_or_done_twice_whenever_a_process_is_killed() {
         Plan::new("reducers", Shape::Mixed, 2).mode(Mode::Background),
         Plan::new("waits", Shape::Diamond, 2),
     ];
-    made("random modes", strike(usual(), &plans, 0, wanted() / 10));
+    made(
+        "random modes",
+        strike(&plans, 0, wanted() / 10, Family::new),
+    );
 }
 
 /// Many threads, on several threads of the system: their writes share batches, and each kill finds
@@ -64,11 +70,16 @@ fn nothing_is_lost_or_done_twice_whenever_a_process_with_many_threads_is_killed(
             Plan::new(&format!("thread-{number}"), shape, 2)
         })
         .collect();
-    made("load", strike(usual(), &plans, 2, wanted() * 8 / 10));
+    made("load", strike(&plans, 2, wanted() * 8 / 10, Family::new));
 }
 
 /// Kills children, each on so many threads of the system, at random moments until so many are killed.
-fn strike(engine: StoreEngine, plans: &[Plan], workers: usize, wanted: usize) -> usize {
+pub(crate) fn strike(
+    plans: &[Plan],
+    workers: usize,
+    wanted: usize,
+    family: impl Fn(&[Plan]) -> Family + Sync,
+) -> usize {
     let reference = undisturbed(plans);
     let made_so_far = AtomicUsize::new(0);
     let families: Vec<usize> = (0..wanted).collect();
@@ -76,7 +87,7 @@ fn strike(engine: StoreEngine, plans: &[Plan], workers: usize, wanted: usize) ->
         if made_so_far.load(Ordering::SeqCst) >= wanted {
             return 0;
         }
-        let mut family = Family::on(engine, plans);
+        let mut family = family(plans);
         family.workers = workers;
         let mut strikes = Vec::new();
         // Short lives, so that one family has many.

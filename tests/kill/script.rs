@@ -13,6 +13,7 @@ use milepost::{
 use super::child::Plan;
 use super::diary::{Diary, Effect};
 use super::state::Work;
+use super::workloads::retaining;
 
 /// A graph, and what is called on a thread of it. A new one is one file of `workloads`.
 #[derive(Clone, Copy)]
@@ -21,6 +22,17 @@ pub(crate) struct Workload {
     pub(crate) graph: fn(&Diary) -> Graph<Work>,
     pub(crate) calls: &'static [Call],
     pub(crate) options: fn(RunOptions) -> RunOptions,
+}
+
+impl Workload {
+    /// How many checkpoints stay at least, the newest ones.
+    pub(crate) fn newest(&self) -> usize {
+        let retention = (self.options)(RunOptions::new()).retention;
+        match retention.keeps_all() {
+            true => usize::MAX,
+            false => retaining::NEWEST as usize,
+        }
+    }
 }
 
 /// One call.

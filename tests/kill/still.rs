@@ -125,10 +125,13 @@ impl Layer for Still {
 
     async fn pass<T: Send>(
         &self,
-        _: Operation,
+        kind: Operation,
         operation: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         let number = self.operations.fetch_add(1, Ordering::SeqCst) + 1;
+        if kind == Operation::Upkeep {
+            self.writes.lock().unwrap().push(number);
+        }
         match self.dies {
             Some((at, moment)) if number > at && !matches!(moment, Moment::During(_)) => {
                 self.die().await

@@ -25,12 +25,12 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-fn records(remains: &Remains, thread: &str) -> Vec<Stored> {
+pub(crate) fn records(remains: &Remains, thread: &str) -> Vec<Stored> {
     let thread = ThreadId::new(thread).unwrap();
     block_on(remains.store.records(&thread, Seq::new(0), usize::MAX)).unwrap()
 }
 
-fn listed(remains: &Remains) -> Vec<String> {
+pub(crate) fn listed(remains: &Remains) -> Vec<String> {
     let all = block_on(remains.store.threads(None, 100)).unwrap();
     all.iter().map(|(thread, _)| thread.to_string()).collect()
 }
@@ -38,19 +38,30 @@ fn listed(remains: &Remains) -> Vec<String> {
 /// Kills at a chore, and hands what is left to `verify`, with the records before and whether the
 /// chore was done.
 fn killed_at(name: &str, chore: Chore, verify: impl Fn(&Remains, &[Stored], bool) + Sync) {
-    let old = [Plan::new(OLD, Shape::Long, 2)];
-    let mut template = Family::new(&old);
-    assert!(!template.live_until(None));
-    let before = records(&Remains::open(template.path()).unwrap(), OLD);
     let others = [
         Plan::new("one", Shape::Fan, 2),
         Plan::new("two", Shape::Chain, 2),
     ];
-    let reference = undisturbed(&others);
+    killed_at_among(name, chore, (&others, 22), Family::new, verify);
+}
+
+/// The same beside these threads, so often inside of the chore, in families that are made so.
+pub(crate) fn killed_at_among(
+    name: &str,
+    chore: Chore,
+    (others, inside): (&[Plan], u64),
+    family: impl Fn(&[Plan]) -> Family + Sync,
+    verify: impl Fn(&Remains, &[Stored], bool) + Sync,
+) {
+    let old = [Plan::new(OLD, Shape::Long, 2)];
+    let mut template = family(&old);
+    assert!(!template.live_until(None));
+    let before = records(&Remains::open(template.path()).unwrap(), OLD);
+    let reference = undisturbed(others);
     let mut moments = vec![Moment::Before, Moment::After];
-    moments.extend((0..22).map(|number| Moment::During(number * 130)));
+    moments.extend((0..inside).map(|number| Moment::During(number * 22 / inside * 130)));
     let kills = play(&moments, |moment| {
-        let mut family = Family::new(&others);
+        let mut family = family(others);
         copy_folder(template.path(), family.path());
         std::fs::remove_file(family.path().join("diary")).unwrap();
         let mut life = family.life(Some(Point {

@@ -7,6 +7,7 @@ mod expiring;
 mod failing;
 mod inside;
 mod joining;
+pub(crate) mod retaining;
 mod shapes;
 mod sleeping;
 mod stepping;
@@ -42,6 +43,9 @@ const OTHERS: &[Workload] = &[
     shapes::FAN,
     shapes::LONG,
     shapes::MIXED,
+    retaining::ASKING,
+    retaining::CHAIN,
+    retaining::LONG,
 ];
 
 pub(crate) fn by_name(name: &str) -> &'static Workload {

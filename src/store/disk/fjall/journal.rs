@@ -31,8 +31,14 @@ const TABLES: &str = "keyspaces/1/tables";
 /// The most bytes that one reading of a file brings.
 const PIECE: usize = 64 << 10;
 
-/// Refuses where the journals show that acknowledged writes would be cut off.
-pub(super) fn check(place: &Place, data: &Path, noted: Option<u64>) -> Result<(), StoreError> {
+/// Refuses where the journals show that acknowledged writes would be cut off. `sorted` says how far the
+/// sorted files go; it is asked only where no journal tells.
+pub(super) fn check(
+    place: &Place,
+    data: &Path,
+    noted: Option<u64>,
+    sorted: impl FnOnce() -> Result<u64, StoreError>,
+) -> Result<(), StoreError> {
     let unread = |source| place.failed("reading the journal of", source);
     let mut journals = journals(data).map_err(unread)?;
     let active = journals.pop();
@@ -51,13 +57,25 @@ pub(super) fn check(place: &Place, data: &Path, noted: Option<u64>) -> Result<()
         }
         last = batch.or(last);
     }
+    let mut is_cut = false;
     if let Some((_, path)) = active {
-        let batch = Journal::open(&path).and_then(|mut journal| journal.read());
-        last = batch.map_err(unread)?.or(last);
+        let end = Journal::open(&path).and_then(|mut journal| {
+            let batch = journal.read()?;
+            Ok((batch, journal.ended()?))
+        });
+        let (batch, is_over) = end.map_err(unread)?;
+        last = batch.or(last);
+        is_cut = !is_over;
     }
-    // What is in no journal may have been moved into a sorted file already.
-    if last.is_none() && !data.join(TABLES).read_dir().map_err(unread)?.any(|_| true) {
-        last = Some(0);
+    if last.is_none() {
+        // What is in no journal may have been moved into a sorted file already. Where nothing would be
+        // cut off, it is told early enough by the open tree.
+        let is_sorted = data.join(TABLES).read_dir().map_err(unread)?.any(|_| true);
+        last = match (is_sorted, noted) {
+            (false, _) => Some(0),
+            (true, Some(_)) if is_cut => Some(sorted()?),
+            (true, _) => None,
+        };
     }
     match (last, noted) {
         (Some(last), Some(noted)) if last < noted => Err(marker::short(place, last, noted)),

@@ -5,6 +5,7 @@
 //! sorted files later, and syncs those before it lets go of the journal.
 
 mod journal;
+mod look;
 mod refusal;
 
 use std::fmt;
@@ -129,7 +130,9 @@ pub(super) fn open(path: &Path, options: &FjallOptions) -> Result<Opened, StoreE
     let data = path.join(DATA);
     if data.exists() {
         check_files(&place, &data)?;
-        journal::check(&place, &data, noted)?;
+        journal::check(&place, &data, noted, || {
+            look::last_sorted(&place, &data, options)
+        })?;
     } else if let Some(noted @ 1..) = noted {
         return Err(place.damaged(format!(
             "its folder {DATA} is missing, but {noted} writes were acknowledged"
