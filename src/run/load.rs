@@ -353,14 +353,19 @@ async fn find_base(
     head: &Head,
     at: Seq,
 ) -> Result<(Seq, Option<SchemaRecord>), RunError> {
-    let no_checkpoint = || RunError::NoCheckpoint {
+    let pruned = || RunError::Pruned {
         thread: thread.clone(),
         seq: at,
     };
     let position = store.records(thread, at, 1).await?;
     let branch = match position.first().map(|stored| (stored, &*stored.record)) {
         Some((stored, Record::Input(_) | Record::Commit(_))) if stored.seq == at => stored.branch,
-        _ => return Err(no_checkpoint()),
+        // Seqs have no gaps but those that a prune leaves.
+        Some((stored, _)) if stored.seq > at && at.get() > 0 => return Err(pruned()),
+        _ => {
+            let thread = thread.clone();
+            return Err(RunError::NoCheckpoint { thread, seq: at });
+        }
     };
     // The base of a checkpoint is the record behind it.
     if head.base.get() <= at.get() + 1 {
@@ -393,7 +398,7 @@ async fn find_base(
             return Ok((base, None));
         }
         if from == 1 {
-            return Err(no_checkpoint());
+            return Err(pruned());
         }
         // Where a prune has dropped much, there is little to read.
         if page.is_empty() {

@@ -232,7 +232,8 @@ impl<S: State> Runner<S> {
     /// thread in this process have accepted is made durable first.
     ///
     /// # Errors
-    /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], and what reading may find.
+    /// [`RunError::NotFound`], [`RunError::NoCheckpoint`], [`RunError::Pruned`], and what reading may
+    /// find.
     pub async fn state_at(&self, thread: &ThreadId, seq: Seq) -> Result<Snapshot<S>, RunError> {
         let store = self.store.as_ref().ok_or_else(|| not_found(thread))?;
         queue::settle(&**store, thread).await;
