@@ -42,7 +42,7 @@ impl Left {
         let (older, all) = all.split_at(all.len().saturating_sub(workload.newest()));
         for at in older {
             match runner.state_at(&thread(), at.seq).await {
-                Err(RunError::NoCheckpoint { .. }) if at.input.is_some() => {}
+                Err(RunError::Pruned { .. }) if at.input.is_some() => {}
                 state => drop(state.unwrap()),
             }
         }

@@ -23,6 +23,7 @@ mod ride;
 mod tape;
 mod world;
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plan::Case;
@@ -88,7 +89,7 @@ fn random_graphs_end_as_the_reference_says() {
     });
     if let Some((number, rows, first)) = broken.into_inner().unwrap() {
         // It may take minutes to make it smaller, and whoever waits may not.
-        println!("case {number}: {first}");
+        let _ = writeln!(std::io::stderr(), "case {number}: {first}");
         let small = shrink(rows, 3_000, |rows| fails(rows).is_some());
         let (case, wrong) = fails(&small).unwrap_or_else(|| (draw::case(&small), first.clone()));
         let json = serde_json::to_string(&case).unwrap();
