@@ -92,7 +92,8 @@ impl DiskStore<Sled> {
     }
 }
 
-/// Opens a folder, or makes it. Never moves, replaces or repairs what it finds.
+/// Opens a folder, or makes it. Finishes a batch that was written down and not finished, and moves,
+/// replaces or repairs nothing else that it finds.
 pub(super) fn open(path: &Path, options: &SledOptions) -> Result<Opened, StoreError> {
     let place = Place {
         path: path.to_owned(),
